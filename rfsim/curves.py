@@ -1,0 +1,37 @@
+"""The Curve: what a route returns, at recorded steps only."""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+
+Array = np.ndarray | jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Curve:
+    """Risk of one schedule and its two groupings, risk = forcing + memory = clean + gap.
+
+    Attributes
+    ----------
+    step : (k,) recorded steps t.
+    intrinsic_time : (k,) T_t = sum of lr over steps before t.
+    risk : (k,) R_t = E ||Lambda^(1/2) (W a_t - theta*)||^2 given W; no factor 1/2, sigma^2 not included.
+    forcing : (k,) F_t, floor included: what is left of the initial error.
+    memory : (k,) sum_s K_{t,s} (R_s + sigma^2): what sampling noise of all earlier steps left behind.
+    clean : (k,) risk of the same schedule with sigma^2 = 0 (source bias).
+    gap : (k,) what label noise adds (source variance).
+    floor : () energy that is never learnt.
+    overflow_step : first recorded-or-not step whose risk left the float64 range, or None. Values from there on are inf.
+    """
+
+    step: Array
+    intrinsic_time: Array
+    risk: Array
+    forcing: Array
+    memory: Array
+    clean: Array
+    gap: Array
+    floor: float | jax.Array
+    overflow_step: int | None = None

@@ -1,0 +1,1 @@
+"""Routes from a Spectrum and a Schedule to a Curve; none imports another."""

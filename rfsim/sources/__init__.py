@@ -1,0 +1,1 @@
+"""Sources of a Spectrum: a sampled W, or the population itself."""

@@ -1,0 +1,3 @@
+"""The version of rfsim, in one place and free of imports."""
+
+__version__ = "0.1.0"
