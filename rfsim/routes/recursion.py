@@ -102,11 +102,12 @@ def evolve(
         jnp.stack([zero, floor, noise]),
     )
     systems, totals, overflow = _run(spectrum, schedule, systems, steps, progress)
-    energy = systems.energy
-    forcing, clean_memory, gap = spectrum.floor + totals[:, 0], totals[:, 1], totals[:, 2]
-    clean = forcing + clean_memory
+    energy = systems.energy if overflow is None else jnp.where(jnp.isnan(systems.energy), jnp.inf, systems.energy)
     time = _clock(schedule)[steps]
-    curve = Curve(steps, time, clean + gap, forcing, clean_memory + gap, clean, gap, spectrum.floor, overflow)
+    with np.errstate(over="ignore"):
+        forcing, clean_memory, gap = spectrum.floor + totals[:, 0], totals[:, 1], totals[:, 2]
+        clean = forcing + clean_memory
+        curve = Curve(steps, time, clean + gap, forcing, clean_memory + gap, clean, gap, spectrum.floor, overflow)
     return State(energy[0], energy[1], energy[2]), curve
 
 
@@ -164,7 +165,10 @@ def _advance(
         eta, inverse = now
         x = eta * eigenvalues
         spread = x * x * inverse
-        source = (systems.feedback * totals[None, :]).sum(axis=1) + systems.constant
+        # systems that drive nothing here are left out, not multiplied by 0: one of them may have overflowed
+        driven = jnp.where(systems.feedback != 0.0, systems.feedback * totals[None, :], 0.0)
+        source = driven.sum(axis=1) + systems.constant
+        source = jnp.where((eta * inverse > 0.0) | jnp.isfinite(source), source, 0.0)
         slow = energy - (x * (2.0 - x))[None, :] * energy
         fast = jnp.square(1.0 - x)[None, :] * energy
         kept = jnp.where((jnp.real(x) < 0.5)[None, :], slow, fast)
@@ -210,12 +214,13 @@ def _run(
             eigenvalues, multiplicity, systems, np.pad(lr[start:stop], padding), np.pad(inverse_batch[start:stop], padding)
         )
         totals = np.asarray(history)[: stop - start]
-        finite = np.isfinite(totals)
-        if broken.any() or not finite.all():
-            gone = np.logical_or.accumulate(np.vstack([broken, ~finite]), axis=0)[1:]
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = np.isfinite(totals.sum(axis=1))  # the risk may overflow where each of its parts still fits
+        if overflow is None and not whole.all():
+            overflow = start + 1 + int(np.argmin(whole))
+        if overflow is not None:
+            gone = np.logical_or.accumulate(np.vstack([broken, ~np.isfinite(totals)]), axis=0)[1:]
             totals = np.where(gone, np.inf, totals)
-            if overflow is None:
-                overflow = start + 1 + int(np.argmax(gone.any(axis=1)))
             broken = gone[-1]
         inside = (steps > start) & (steps <= stop)
         recorded[inside] = totals[steps[inside] - start - 1]
