@@ -245,7 +245,7 @@ def _run_traced(
 
     first = systems.totals[None, :]
     systems, history = lax.scan(advance, systems, (lr, inverse_batch))
-    totals = jnp.concatenate([first, history.reshape(blocks * block, -1)])
+    totals = jnp.concatenate([first, history.reshape(blocks * block, first.shape[1])])
     return systems, totals[steps]
 
 
