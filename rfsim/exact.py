@@ -9,7 +9,7 @@ from rfsim.checks import InputError, one_of
 from rfsim.curves import Curve
 from rfsim.precision import is_traced
 from rfsim.routes import recursion, volterra
-from rfsim.schedules import Schedule, is_constant
+from rfsim.schedules import Schedule, is_constant, recorded_steps
 from rfsim.spectra import Spectrum
 from rfsim.stationary import lr_limit, pointwise_limit
 
@@ -53,7 +53,7 @@ def risk(
     """
     one_of("route", route, ROUTES)
     if not is_traced(spectrum, schedule):
-        steps = recursion.recorded_steps(at, schedule.steps)
+        steps = recorded_steps(at, schedule.steps)
         check_stability(spectrum, schedule, allow_unstable=allow_unstable)
         if route == "volterra":
             return volterra.risk(spectrum, schedule, at=steps)

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from rfsim.checks import InputError, finite_number, one_of, positive_number, require_entries, same_length, whole_number
-from rfsim.precision import float64_array, is_traced, jnp
+from rfsim.precision import float64_array, is_traced, jnp, require_float64
 from rfsim.spectra import read_columns
 
 Array = np.ndarray | jax.Array
@@ -297,3 +297,21 @@ def log_spaced_steps(last: int, count: int = 200) -> np.ndarray:
         return np.arange(last + 1)
     exact = np.exp(np.linspace(0.0, math.log(last), count - 1))
     return np.unique(np.concatenate([[0], np.rint(exact).astype(np.int64), [last]]))
+
+
+def recorded_steps(at: object, last: int) -> np.ndarray:
+    """Return the recorded steps (k,) as strictly increasing ints in 0..last, or raise InputError."""
+    require_float64()
+    if at is None:
+        return log_spaced_steps(last)
+    given = np.atleast_1d(np.asarray(at))
+    whole = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf"
+    if not whole or not (np.isfinite(given) & (given == np.floor(given))).all():
+        raise InputError(f"at must list whole steps, got {at!r}; give for example at=[0, 10, 100]")
+    if given.min() < 0 or given.max() > last:
+        wrong = given.min() if given.min() < 0 else given.max()
+        raise InputError(f"at asks for step {wrong:.17g} but the schedule allows 0..{last}; lengthen it or ask within")
+    steps = given.astype(np.int64)
+    if (np.diff(steps) <= 0).any():
+        raise InputError("at must be strictly increasing; sort the steps and drop repeats")
+    return steps

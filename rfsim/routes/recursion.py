@@ -18,10 +18,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rfsim.checks import InputError
 from rfsim.curves import Curve
-from rfsim.precision import float64_array, is_traced, require_float64
-from rfsim.schedules import Array, Schedule, intrinsic_time, log_spaced_steps
+from rfsim.precision import float64_array, is_traced
+from rfsim.schedules import Array, Schedule, intrinsic_time, recorded_steps
 from rfsim.spectra import Spectrum
 
 _CHUNKS = (1024, 16384)  # steps compiled into one call: short horizons, long horizons
@@ -128,23 +127,6 @@ def row_mass(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Ar
     steps = recorded_steps(at, schedule.steps)
     systems = _systems((np.zeros(spectrum.modes),), jnp.zeros((1, 1)), jnp.ones(1))
     return _run(spectrum, schedule, systems, steps, None)[1][:, 0]
-
-
-def recorded_steps(at: object, last: int) -> np.ndarray:
-    """Return the recorded steps (k,) as strictly increasing ints in 0..last, or raise InputError."""
-    require_float64()
-    if at is None:
-        return log_spaced_steps(last)
-    given = np.atleast_1d(np.asarray(at))
-    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuf" or not (given == np.floor(given)).all():
-        raise InputError(f"at must list whole steps, got {at!r}; give for example at=[0, 10, 100]")
-    steps = given.astype(np.int64)
-    if (np.diff(steps) <= 0).any():
-        raise InputError("at must be strictly increasing; sort the steps and drop repeats")
-    if steps[0] < 0 or steps[-1] > last:
-        wrong = steps[0] if steps[0] < 0 else steps[-1]
-        raise InputError(f"at asks for step {wrong} but the schedule allows 0..{last}; lengthen it or ask within")
-    return steps
 
 
 # --- the engine ------------------------------------------------------------------------------------------------------

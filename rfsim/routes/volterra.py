@@ -10,10 +10,10 @@ import numpy as np
 from jax import lax
 from scipy.linalg import solve_triangular
 
-from rfsim.checks import InputError, RunError
+from rfsim.checks import RunError
 from rfsim.curves import Curve
 from rfsim.precision import require_float64
-from rfsim.schedules import Schedule, intrinsic_time, log_spaced_steps
+from rfsim.schedules import Schedule, intrinsic_time, recorded_steps
 from rfsim.spectra import Spectrum
 
 _MEMORY_LIMIT = 4 * 2**30  # bytes the kernel and its products may take
@@ -55,9 +55,7 @@ def risk(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Curve:
     Parameters and result are those of the recursion route, whose independent witness this is.
     """
     last = schedule.steps
-    steps = log_spaced_steps(last) if at is None else np.atleast_1d(np.asarray(at)).astype(np.int64)
-    if steps.size == 0 or steps.min() < 0 or steps.max() > last or (np.diff(steps) <= 0).any():
-        raise InputError(f"at must hold strictly increasing steps in 0..{last}, got {at!r}; lengthen the schedule")
+    steps = recorded_steps(at, last)
     drive = forcing(spectrum, schedule)
     square = np.hstack([kernel(spectrum, schedule), np.zeros((last + 1, 1))])
     noise = square.sum(axis=1) * float(spectrum.noise_var)
