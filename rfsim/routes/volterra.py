@@ -58,13 +58,20 @@ def risk(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Curve:
     steps = recorded_steps(at, last)
     drive = forcing(spectrum, schedule)
     square = np.hstack([kernel(spectrum, schedule), np.zeros((last + 1, 1))])
-    noise = square.sum(axis=1) * float(spectrum.noise_var)
-    right = np.stack([drive + noise, drive, noise], axis=1)
-    total, clean, gap = solve_triangular(np.eye(last + 1) - square, right, lower=True, unit_diagonal=True).T
-    memory = square @ (total + float(spectrum.noise_var))
-    time = intrinsic_time(schedule.lr)
-    columns = (column[steps] for column in (time, total, drive, memory, clean, gap))
-    return Curve(steps, *columns, spectrum.floor, None)
+    variance = float(spectrum.noise_var)
+    with np.errstate(over="ignore", invalid="ignore"):
+        noise = square.sum(axis=1) * variance
+        right = np.stack([drive + noise, drive, noise], axis=1)
+        system = np.eye(last + 1) - square
+        solved = solve_triangular(system, right, lower=True, unit_diagonal=True, check_finite=False)
+    # rows after an overflow are inf, rows before it are untouched by forward substitution
+    total, clean, gap = np.where(np.logical_or.accumulate(~np.isfinite(solved), axis=0), np.inf, solved).T
+    first = int(np.isfinite(total).sum())
+    memory = np.full(last + 1, np.inf)
+    memory[:first] = square[:first, :first] @ (total[:first] + variance)
+    gap = gap if variance > 0.0 else np.zeros(last + 1)
+    columns = (column[steps] for column in (intrinsic_time(schedule.lr), total, drive, memory, clean, gap))
+    return Curve(steps, *columns, spectrum.floor, first if first <= last else None)
 
 
 def _require_room(spectrum: Spectrum, schedule: Schedule) -> None:
