@@ -74,7 +74,7 @@ def _power_tail(exponent: float, start: float) -> float:
 def _index_nodes(ambient: float, alpha: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Nodes and weights for sums over j = 1..ambient, and the first integer left out (inf if none is)."""
     end = ambient + 1.0
-    limit = min(end, _LAST, max(1e6, _SMALL_EIGENVALUE ** (-1.0 / (2.0 * alpha))))
+    limit = end if math.isfinite(end) else min(_LAST, max(1e6, _SMALL_EIGENVALUE ** (-1.0 / (2.0 * alpha))))
     head = np.arange(1.0, min(_HEAD, ambient) + 1.0)
     index, weight = [head], [np.ones(head.size)]
     start = head.size + 1.0
