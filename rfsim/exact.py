@@ -58,6 +58,8 @@ def risk(
         if route == "volterra":
             return volterra.risk(spectrum, schedule, at=steps)
         return recursion.risk(spectrum, schedule, at=steps, progress=progress)
+    if route == "volterra":
+        raise InputError("route volterra holds its kernel in NumPy and cannot be traced by jit, vmap or grad; use recursion")
     return recursion.risk(spectrum, schedule, at=at)
 
 
