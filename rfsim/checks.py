@@ -4,6 +4,7 @@ Every message says which argument is wrong, what came, what is allowed and what 
 """
 
 import math
+import os
 from collections.abc import Collection
 from numbers import Integral, Real
 
@@ -105,3 +106,12 @@ def same_length(**arrays: NDArray[np.generic]) -> None:
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise InputError(f"{' and '.join(lengths)} must have the same length, got: {told}; make them equally long")
+
+
+def require_memory(what: str, needed: float, remedy: str) -> None:
+    """Raise RunError if `needed` bytes exceed four fifths of this machine's memory."""
+    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 16 * 2**30
+    if needed > 0.8 * held:
+        raise RunError(
+            f"{what} needs {needed / 2**30:.1f} GiB, this machine has {held / 2**30:.1f} GiB of memory; {remedy}"
+        )

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field, replace
 import jax
 import numpy as np
 
-from rfsim.checks import InputError, finite_number, non_negative_number, require_entries, same_length, whole_number
+from rfsim.checks import (
+    InputError,
+    finite_number,
+    non_negative_number,
+    require_entries,
+    require_memory,
+    same_length,
+    whole_number,
+)
 from rfsim.precision import float64_array, is_traced
 
 Array = np.ndarray | jax.Array
@@ -68,6 +76,7 @@ def power_law(alpha: float, beta: float, *, ambient: int | float = math.inf, noi
     Raises
     ------
     InputError : for exponents, ambient dimension or noise out of range.
+    RunError : if arrays over the ambient dimension would not fit into memory; the message says how many GiB they need.
     """
     alpha, beta = check_power_law(alpha, beta)
     noise_var = non_negative_number("noise_var", noise_var)
@@ -75,6 +84,7 @@ def power_law(alpha: float, beta: float, *, ambient: int | float = math.inf, noi
         empty = np.zeros(0)
         return Problem(empty, empty, noise_var, alpha, beta, math.inf)
     size = whole_number("ambient", ambient)
+    require_memory(f"ambient dimension {size}", 8.0 * 4 * size, "lower ambient, or width when ambient follows it")
     index = np.arange(1, size + 1, dtype=np.float64)
     return Problem(index ** (-2.0 * alpha), index ** (-beta), noise_var, alpha, beta, size)
 

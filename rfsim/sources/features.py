@@ -6,14 +6,13 @@ twenty decades keep their relative accuracy; the Gram matrix itself would square
 """
 
 import math
-import os
 from dataclasses import dataclass
 
 import jax
 import numpy as np
 from scipy import linalg
 
-from rfsim.checks import InputError, RunError, whole_number
+from rfsim.checks import InputError, RunError, require_memory, whole_number
 from rfsim.precision import float64_array, jnp, require_float64
 from rfsim.problems import Problem
 from rfsim.spectra import Spectrum
@@ -104,12 +103,7 @@ def check_key(key: object) -> None:
 def require_room(ambient: int, width: int) -> None:
     """Raise RunError if a W of this shape and its factorisation exceed this machine's memory."""
     needed = 8.0 * _COPIES * ambient * width
-    held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 16 * 2**30
-    if needed > 0.8 * held:
-        raise RunError(
-            f"width {width} with ambient dimension {ambient} needs {needed / 2**30:.1f} GiB, this machine has "
-            f"{held / 2**30:.1f} GiB; lower width or ambient"
-        )
+    require_memory(f"width {width} with ambient dimension {ambient}", needed, "lower width or ambient")
 
 
 def _spectrum(problem: Problem, weights: np.ndarray, *, full_rank: bool) -> Spectrum:
