@@ -17,6 +17,8 @@ from rfsim.spectra import read_columns
 
 Array = np.ndarray | jax.Array
 
+_CLOCK_BLOCK = 65536  # steps summed at a time
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -270,17 +272,27 @@ def _switch(text: str) -> bool:
 # --- the clock -------------------------------------------------------------------------------------------------------
 
 
-def intrinsic_time(lr: Array) -> np.ndarray:
-    """Intrinsic times T_0..T_N, T_t = sum of lr over the steps before t, as (N+1,) from lr (N,).
+def intrinsic_time(lr: Array, at: np.ndarray | None = None) -> np.ndarray:
+    """Intrinsic times T_t = sum of lr over the steps before t, from lr (N,), at increasing steps `at` (default 0..N).
 
-    The rounding error of every partial sum is recovered exactly and added back, so that 10^6 steps keep 15 digits.
+    The rounding error of every partial sum is recovered exactly and added back, so that 10^6 steps keep 15 digits. Memory
+    beyond the result does not grow with N.
     """
     rates = np.asarray(lr, dtype=np.float64)
-    total = np.concatenate([np.zeros(1), np.cumsum(rates)])
-    before, after = total[:-1], total[1:]
-    added = after - before
-    lost = (before - (after - added)) + (rates - added)
-    return total + np.concatenate([np.zeros(1), np.cumsum(lost)])
+    steps = np.arange(len(rates) + 1) if at is None else at
+    times = np.zeros(len(steps))
+    whole = rest = 0.0
+    for start in range(0, len(rates), _CLOCK_BLOCK):
+        part = rates[start : start + _CLOCK_BLOCK]
+        total = np.cumsum(np.concatenate([[whole], part]))
+        before, after = total[:-1], total[1:]
+        added = after - before
+        lost = rest + np.cumsum((before - (after - added)) + (part - added))
+        first, last = np.searchsorted(steps, [start + 1, start + len(part) + 1])
+        inside = steps[first:last] - start - 1
+        times[first:last] = after[inside] + lost[inside]
+        whole, rest = after[-1], lost[-1]
+    return times
 
 
 def is_constant(schedule: Schedule) -> bool:

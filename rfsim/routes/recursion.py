@@ -102,7 +102,7 @@ def evolve(
     )
     systems, totals, overflow = _run(spectrum, schedule, systems, steps, progress)
     energy = systems.energy if overflow is None else jnp.where(jnp.isnan(systems.energy), jnp.inf, systems.energy)
-    time = _clock(schedule)[steps]
+    time = _clock(schedule, steps)
     with np.errstate(over="ignore"):
         forcing, clean_memory, gap = spectrum.floor + totals[:, 0], totals[:, 1], totals[:, 2]
         clean = forcing + clean_memory
@@ -182,7 +182,7 @@ def _run(
     if is_traced(spectrum, schedule, systems):
         return *_run_traced(spectrum, schedule, systems, steps), None
     eigenvalues, multiplicity = jnp.asarray(spectrum.eigenvalues), jnp.asarray(spectrum.multiplicity)
-    lr, inverse_batch = np.asarray(schedule.lr), 1.0 / np.asarray(schedule.batch)
+    lr, batch = np.asarray(schedule.lr), np.asarray(schedule.batch)
     chunk = _CHUNKS[0] if schedule.steps <= 8 * _CHUNKS[0] else _CHUNKS[1]
     recorded = np.empty((len(steps), len(systems.constant)))
     recorded[steps == 0] = np.asarray(systems.totals)
@@ -193,7 +193,7 @@ def _run(
         # steps with lr 0 and 1/batch 0 change nothing, so the last chunk is filled up with them
         padding = (0, chunk - (stop - start))
         systems, history = _advance_compiled(
-            eigenvalues, multiplicity, systems, np.pad(lr[start:stop], padding), np.pad(inverse_batch[start:stop], padding)
+            eigenvalues, multiplicity, systems, np.pad(lr[start:stop], padding), np.pad(1.0 / batch[start:stop], padding)
         )
         totals = np.asarray(history)[: stop - start]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -231,7 +231,7 @@ def _run_traced(
     return systems, totals[steps]
 
 
-def _clock(schedule: Schedule) -> Array:
+def _clock(schedule: Schedule, steps: np.ndarray) -> Array:
     if is_traced(schedule.lr):
-        return jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.asarray(schedule.lr))])
-    return intrinsic_time(schedule.lr)
+        return jnp.concatenate([jnp.zeros(1), jnp.cumsum(jnp.asarray(schedule.lr))])[steps]
+    return intrinsic_time(schedule.lr, steps)
