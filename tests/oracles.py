@@ -1,4 +1,4 @@
-"""Slow literal references at tiny size: plain loops over steps and modes, Fractions, mpmath. Nothing here imports rfsim.
+"""Slow literal references at tiny size: plain loops, Fractions, mpmath. Nothing here imports rfsim.
 
 The loops only add, multiply and divide, so they run in whatever numbers they are given: float, Fraction or mpf.
 """
