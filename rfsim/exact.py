@@ -59,7 +59,9 @@ def risk(
             return volterra.risk(spectrum, schedule, at=steps)
         return recursion.risk(spectrum, schedule, at=steps, progress=progress)
     if route == "volterra":
-        raise InputError("route volterra holds its kernel in NumPy and cannot be traced by jit, vmap or grad; use recursion")
+        raise InputError(
+            "route volterra holds its kernel in NumPy and cannot be traced by jit, vmap or grad; use recursion"
+        )
     return recursion.risk(spectrum, schedule, at=at)
 
 
@@ -79,7 +81,12 @@ def check_stability(spectrum: Spectrum, schedule: Schedule, *, allow_unstable: b
         if lr[0] >= limit:
             raise InputError(
                 f"lr {lr[0]:g} is not below the stability limit {limit:.6g} of this spectrum at batch {batch[0]:g}; "
-                f"lower lr, raise batch, or allow unstable runs (allow_unstable=True, --allow-unstable)"
+                + (
+                    "no lr is stable on an infinite trace (alpha <= 1/2): use a finite ambient dimension"
+                    if limit == 0.0
+                    else "lower lr, raise batch"
+                )
+                + ", or allow unstable runs (allow_unstable=True, --allow-unstable)"
             )
         return
     growth = (1.0 + 1.0 / batch) * lr * float(np.max(spectrum.eigenvalues))

@@ -11,7 +11,16 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from rfsim.checks import InputError, finite_number, one_of, positive_number, require_entries, same_length, whole_number
+from rfsim.checks import (
+    InputError,
+    finite_number,
+    one_of,
+    positive_number,
+    require_entries,
+    require_memory,
+    same_length,
+    whole_number,
+)
 from rfsim.precision import float64_array, is_traced, jnp, require_float64
 from rfsim.spectra import read_columns
 
@@ -69,7 +78,9 @@ def from_arrays(lr: object, batch: object) -> Schedule:
         size = jnp.broadcast_to(jnp.asarray(size), eta.shape) if is_traced(size) else np.full(eta.shape, size)
     for name, array in (("lr", eta), ("batch", size)):
         if array.ndim != 1:
-            raise InputError(f"{name} must be a one-dimensional array, got shape {array.shape}; give one value per step")
+            raise InputError(
+                f"{name} must be a one-dimensional array, got shape {array.shape}; give one value per step"
+            )
     same_length(lr=eta, batch=size)  # type: ignore[arg-type]
     if not is_traced(eta):
         require_entries("lr", np.asarray(eta), np.isfinite(eta) & (np.asarray(eta) >= 0.0), "finite and not negative")
@@ -115,11 +126,17 @@ def read_schedule(path: str | Path) -> Schedule:
 
 
 def _checked(steps: int, lr: float, batch: float) -> tuple[int, float, float]:
+    require_steps(whole_number("steps", steps, least=0))
     return (
-        whole_number("steps", steps, least=0),
+        int(steps),
         positive_number("lr", lr),
         positive_number("batch", batch, allow_inf=True),
     )
+
+
+def require_steps(steps: int) -> None:
+    """Raise RunError if the arrays of a schedule of this many steps exceed this machine's memory."""
+    require_memory(f"a schedule of {steps} steps", 64.0 * steps, "lower steps")
 
 
 def _length(name: str, value: float, steps: int) -> int:

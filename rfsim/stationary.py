@@ -12,6 +12,8 @@ from scipy.optimize import brentq
 from rfsim.checks import InputError, positive_number
 from rfsim.spectra import Spectrum
 
+_DIVERGED = 1e60  # a trace this large stands for an infinite one (rfsim.sources.population)
+
 
 class Sandwich(NamedTuple):
     """Bounds lower <= R_t <= upper at the given steps, and what they are made of; all (k,)."""
@@ -30,14 +32,15 @@ def pointwise_limit(spectrum: Spectrum, batch: float) -> float:
 def kappa(spectrum: Spectrum, lr: float, batch: float) -> float:
     """Total mass of the constant-schedule kernel, kappa = (eta/B) sum_j m_j l_j / (2 - (1+1/B) eta l_j).
 
-    Returns inf at or beyond the pointwise limit, where the sum over lags diverges.
+    Returns inf where the sum diverges: at or beyond the pointwise limit, and for a spectrum of infinite trace.
     """
     lr, batch = positive_number("lr", lr), positive_number("batch", batch, allow_inf=True)
     lam, count = np.asarray(spectrum.eigenvalues), np.asarray(spectrum.multiplicity)
     room = 2.0 - (1.0 + 1.0 / batch) * lr * lam
     if room.min() <= 0.0:
         return math.inf
-    return float(lr / batch * np.sum(np.sort(count * lam / room)))
+    mass = float(lr / batch * np.sum(np.sort(count * lam / room)))
+    return mass if mass < _DIVERGED else math.inf
 
 
 def is_stable(spectrum: Spectrum, lr: float, batch: float) -> bool:
@@ -48,11 +51,13 @@ def is_stable(spectrum: Spectrum, lr: float, batch: float) -> bool:
 def lr_limit(spectrum: Spectrum, batch: float) -> float:
     """Supremum of the stable constant learning rates at this batch size: where kappa reaches 1.
 
-    kappa grows from 0 to infinity below the pointwise limit, so the limit is the root of kappa = 1; for infinite batch it is the
-    pointwise limit itself.
+    kappa grows from 0 to infinity below the pointwise limit, so the limit is the root of kappa = 1; for infinite batch
+    it is the pointwise limit itself. It is 0 for a spectrum of infinite trace, which no constant schedule keeps stable.
     """
     edge = pointwise_limit(spectrum, batch)
     below = math.nextafter(1.0, 0.0)
+    if kappa(spectrum, edge * 1e-30, batch) == math.inf:
+        return 0.0
     if kappa(spectrum, edge * below, batch) <= 1.0:
         return edge
 

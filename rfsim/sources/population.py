@@ -35,7 +35,8 @@ def population(problem: Problem) -> Spectrum:
     -------
     Spectrum. For power laws of more than a few hundred coordinates the modes are Gauss nodes and `multiplicity` says how many
     coordinates each stands for. Sums of functions that are analytic in the eigenvalue, such as F_t and K_{t,s}, keep a relative
-    accuracy of about 1e-11 (tested against full sums).
+    accuracy of about 1e-11 (tested against full sums). An infinite power law with alpha <= 1/2 has infinite trace, so that
+    kappa is infinite and no constant schedule is stable on it; growing ratios are fine.
 
     Raises
     ------
@@ -59,6 +60,8 @@ def population(problem: Problem) -> Spectrum:
         lam = np.append(lam, last)
         weight = np.append(weight, kernel_tail / last**2)
         energy = np.append(energy, _power_tail(2.0 * (alpha + beta), beyond))
+        if alpha <= 0.5:  # infinite trace: a node without kernel weight says so to the stability criterion
+            lam, weight, energy = np.append(lam, 1e-200), np.append(weight, 1e308), np.append(energy, 0.0)
     return Spectrum(lam[::-1].copy(), energy[::-1].copy(), weight[::-1].copy(), 0.0, problem.noise_var)
 
 

@@ -1,0 +1,7 @@
+"""`python -m rfsim.cli`."""
+
+import sys
+
+from rfsim.cli import main
+
+sys.exit(main())
