@@ -68,8 +68,7 @@ def propagation(
 
     Raises
     ------
-    InputError : for an unknown quantity, a bad window, a gap or total without label noise where there is nothing to fit, or
-        an unstable schedule.
+    InputError : for an unknown quantity, a bad window, a gap without label noise, or an unstable schedule.
     """
     one_of("quantity", quantity, QUANTITIES)
     lr, batch = positive_number("lr", lr), positive_number("batch", batch)
@@ -106,7 +105,8 @@ def _window(window: tuple[float, float], lr: float) -> tuple[float, float]:
     first, last = positive_number("window", window[0]), positive_number("window", window[1])
     if first < lr or last <= 2.0 * first:
         raise InputError(
-            f"window must satisfy lr <= T1 and 2 T1 < T2, got {first:g},{last:g} with lr {lr:g}; start later or end later"
+            f"window must satisfy lr <= T1 and 2 T1 < T2, got {first:g},{last:g} with lr {lr:g}; "
+            f"start later or end later"
         )
     return first, last
 
@@ -119,14 +119,14 @@ def _measure(
         injected = schedule.lr[0] ** 2 / schedule.batch[0] * spectrum.multiplicity * np.square(spectrum.eigenvalues)
         alone = spectrum.replace(forcing_energy=injected, floor=0.0, noise_var=0.0)
         curve = recursion.risk(alone, schedule.part(1, schedule.steps), at=recorded)
-        return curve.intrinsic_time, curve.forcing
+        return np.asarray(curve.intrinsic_time), np.asarray(curve.forcing)
     if quantity == "forcing" or quantity == "clean":
         spectrum = spectrum.replace(noise_var=0.0)
     curve = recursion.risk(spectrum, schedule, at=recorded)
     if curve.overflow_step is not None:
         raise InputError(f"the risk overflows at step {curve.overflow_step}; lower lr or end the window earlier")
     values = {"gap": curve.gap, "clean": curve.clean, "forcing": curve.forcing, "total": curve.risk}[quantity]
-    return curve.intrinsic_time, values if quantity == "gap" else values - spectrum.floor
+    return np.asarray(curve.intrinsic_time), np.asarray(values if quantity == "gap" else values - spectrum.floor)
 
 
 def _predict(
@@ -169,19 +169,17 @@ def _limit(
         return q_forcing, f"{label}: forcing exponent q_F = p / (2 alpha)"
     if label.startswith("FB"):
         if quantity == "gap":
-            law = finite_bulk_gap(alpha, vartheta)
-            return -law.time_exponent, f"{label}: gap ~ integral of 1/r while T << width^(2 alpha)"
+            return -finite_bulk_gap(alpha, vartheta).time_exponent, f"{label}: gap ~ integral of 1/r while T << width^(2 alpha)"
         return None, f"{label}: finite bulk has no width-independent exponent for {quantity}"
     q_memory = memory_exponent(alpha)
     if quantity == "memory":
         return q_memory, f"{label}: memory exponent q_K = 2 - 1/(2 alpha)"
+    law = gap_law(q_memory, vartheta)
     if quantity == "gap":
-        gap = gap_law(q_memory, vartheta)
-        return gap.exponent, f"{label}: {gap.reason}"
+        return law.exponent, f"{label}: {law.reason}"
     q_clean = clean_exponent(q_forcing, q_memory)
     effect = schedule_effect(q_memory, q_clean, vartheta, noise_var if quantity == "total" else 0.0)
     if quantity == "clean":
-        law = gap_law(q_memory, vartheta)
         if not law.stable:
             return None, f"{label}: {law.reason}"
         return q_clean, f"{label}: clean exponent q_0 = min(q_F, q_K)"

@@ -26,7 +26,7 @@ from rfsim.spectra import read_columns
 
 Array = np.ndarray | jax.Array
 
-_CLOCK_BLOCK = 65536  # steps summed at a time
+_CLOCK_BLOCK = 16384  # steps summed at a time
 
 
 @jax.tree_util.register_dataclass
@@ -185,8 +185,12 @@ def wsd(
     if not 0.0 <= to <= 1.0 or (shape == "exp" and to == 0.0):
         raise InputError(f"to must lie in [0, 1] (above 0 for shape exp), got {to:g}; it is the final lr over the peak")
     down, up = _length("decay", decay, steps), _length("warmup", warmup, steps)
-    if down + up > steps:
-        raise InputError(f"decay and warmup take {down} + {up} steps but the schedule has {steps}; shorten one of them")
+    fractions = decay < 1.0 and warmup < 1.0 and decay + warmup > 1.0 + 1e-12
+    if down + up > steps or fractions:
+        raise InputError(
+            f"decay and warmup ({decay:g} and {warmup:g}) are together longer than the schedule of {steps} steps; "
+            f"shorten one of them"
+        )
     done = np.arange(1, down + 1) / max(down, 1)
     falling = {"exp": to**done if to > 0 else done, "linear": 1 - (1 - to) * done, "sqrt": 1 - (1 - to) * np.sqrt(done)}
     factor = np.ones(steps)
