@@ -200,6 +200,19 @@ def test_coverage_with_a_known_floor(given_stderr):
         assert total[level] >= max(counts[level], slack * low)
 
 
+def test_noise_is_not_taken_for_drift():
+    """Of a pure power, halves that differ by more than 8 statistical errors (2 of their own) are rare: below 6 %."""
+    t = np.geomspace(1, 1e4, 80)
+    rng = np.random.default_rng(22)
+    trials = 300
+    large = 0
+    for _ in range(trials):
+        y = t**-0.6 * (1 + 0.03 * rng.standard_normal(80))
+        fit = fit_exponent(t, y, stderr=0.03 * t**-0.6)
+        large += fit.systematic > 8 * fit.statistical
+    assert large <= binomial_bounds(trials, 0.06)[1]
+
+
 def test_growing_and_humped_curves():
     growing = fit_exponent(T, 3 * T**0.25)
     assert growing.exponent == pytest.approx(-0.25, abs=1e-12)
@@ -292,6 +305,29 @@ def test_an_unidentified_floor_is_said_to_be_one():
     assert abs(free.exponent - 0.5) < 2 * free.uncertainty
 
 
+def test_a_fitted_floor_is_never_negative():
+    t = np.geomspace(1, 1e4, 60)
+    fit = fit_exponent(t, t**-0.5 - 5e-3, floor="fit")
+    assert fit.floor == 0.0
+    assert fit.exponent > 0.5
+    assert "floor is not identified" in fit.reason
+
+
+def test_the_interval_is_where_the_profiled_chi_square_has_risen_by_one():
+    """Non-negative least squares at fixed q is the witness; the floor is loosely known, so the sides differ."""
+    t = np.geomspace(1, 30, 25)
+    y = 0.3 + t**-0.5
+    fit = fit_exponent(t, y, floor="fit", stderr=0.08 * y)
+
+    def misfit(q):
+        columns = np.stack([np.ones(25), t**-q], axis=1) / (0.08 * y[:, None])
+        return optimize.nnls(columns, np.full(25, 1 / 0.08))[1] ** 2
+
+    rise = [misfit(fit.exponent + side * fit.statistical) - misfit(fit.exponent) for side in (-1, 1)]
+    assert min(rise) == pytest.approx(1.0, abs=1e-3)
+    assert max(rise) > 1.02  # or the case could not tell the sides apart
+
+
 def test_a_wrong_shape_shows_in_the_systematic_part():
     t = np.geomspace(2, 1e6, 200)
     fit = fit_exponent(t, 0.001 + np.log(t) * t**-0.7, floor="fit")
@@ -374,6 +410,15 @@ def test_noise_neither_hides_a_break_nor_tears_a_power(given_stderr):
     power = t**-0.3 * noise
     t1, t2 = power_window(t, power, stderr=0.02 * power if given_stderr else None)
     assert np.log10(t2 / t1) > 5
+
+
+def test_a_slow_drift_does_not_hide_in_the_noise_of_local_exponents():
+    x = np.log(T)
+    stderr = 0.1 * np.exp(-0.3 * x - 0.02 * x**2)  # local exponent .3 + .04 log T
+    y = 10 * stderr * (1 + 0.1 * np.random.default_rng(7).standard_normal(200))
+    t1, t2 = power_window(T, y, stderr=stderr)
+    between_halves = 0.04 * np.log(t2 / t1) / 2
+    assert between_halves < 0.13  # .05 and two standard errors; the whole record has .28
 
 
 def test_window_ends_where_values_reach_the_floor():
