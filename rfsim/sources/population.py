@@ -55,8 +55,11 @@ def population(problem: Problem) -> Spectrum:
     lam = index ** (-2.0 * alpha)
     energy = weight * index ** (-2.0 * (alpha + beta))
     if math.isfinite(beyond):  # everything from coordinate `beyond` on, in one node with its energy and kernel weight
-        last = beyond ** (-2.0 * alpha)
         kernel_tail = _power_tail(4.0 * alpha, beyond)
+        if alpha > 0.5:  # its sums of l and of l^2 are both right: kappa needs the first, K_{t,s} the second
+            last = kernel_tail / _power_tail(2.0 * alpha, beyond)
+        else:
+            last = beyond ** (-2.0 * alpha)
         lam = np.append(lam, last)
         weight = np.append(weight, kernel_tail / last**2)
         energy = np.append(energy, _power_tail(2.0 * (alpha + beta), beyond))
