@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from rfsim.checks import InputError, positive_number
+from rfsim.checks import InputError, finite_vector, positive_number, same_length
 from rfsim.spectra import Spectrum
 
 _DIVERGED = 1e60  # a trace this large stands for an infinite one (rfsim.sources.population)
@@ -45,7 +45,7 @@ def kappa(spectrum: Spectrum, lr: float, batch: float) -> float:
 
 def is_stable(spectrum: Spectrum, lr: float, batch: float) -> bool:
     """True iff the mean-square iteration converges: eta (1+1/B) max l < 2 and kappa < 1."""
-    return lr < pointwise_limit(spectrum, batch) and kappa(spectrum, lr, batch) < 1.0
+    return kappa(spectrum, lr, batch) < 1.0  # infinite beyond the pointwise limit
 
 
 def lr_limit(spectrum: Spectrum, batch: float) -> float:
@@ -91,7 +91,7 @@ def kernel_mass(spectrum: Spectrum, lr: float, batch: float, steps: object) -> n
     room = 2.0 - (1.0 + 1.0 / batch) * x
     if room.min() <= 0.0:
         raise InputError(f"lr {lr:g} is beyond the pointwise limit {pointwise_limit(spectrum, batch):.6g}; lower lr")
-    lags = np.atleast_1d(np.asarray(steps, dtype=np.float64))
+    lags = finite_vector("steps", np.atleast_1d(np.asarray(steps)), least=0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         decay = np.log1p(-x * room)  # -inf where q = 0
         filled = -np.expm1(np.where(lags[:, None] == 0.0, 0.0, lags[:, None] * decay[None, :]))
@@ -109,5 +109,6 @@ def sandwich(spectrum: Spectrum, lr: float, batch: float, steps: object, clean: 
         raise InputError(f"lr {lr:g} is not below the stability limit {lr_limit(spectrum, batch):.6g}; lower lr")
     mass = kernel_mass(spectrum, lr, batch, steps)
     noise = float(spectrum.noise_var) * mass
-    base = np.asarray(clean)
+    base = finite_vector("clean", np.atleast_1d(np.asarray(clean)), least=0.0)
+    same_length(steps=mass, clean=base)
     return Sandwich(base + noise, base + noise / (1.0 - kappa(spectrum, lr, batch)), mass)
