@@ -275,6 +275,8 @@ def from_spec(spec: str, *, steps: int, lr: float, batch: float) -> Schedule:
         if key not in keys or not equals:
             allowed = ", ".join(f"{one}=..." for one in keys) or "none"
             raise InputError(f"schedule {name} does not take {item!r}; allowed: {allowed}")
+        if key in options:
+            raise InputError(f"schedule {name} has {key} twice; give it once")
         try:
             options[key] = keys[key](text)
         except ValueError as error:
