@@ -1,0 +1,330 @@
+"""Schedules: shapes by hand, the clock, the text form, files, and everything that must be refused."""
+
+import math
+from fractions import Fraction
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rfsim
+from rfsim import schedules
+
+
+def test_constant():
+    schedule = schedules.constant(3, 0.2, 5)
+    assert_array_equal(schedule.lr, [0.2, 0.2, 0.2])
+    assert_array_equal(schedule.batch, [5.0, 5.0, 5.0])
+    assert schedule.steps == 3
+    assert schedules.constant(0, 0.2, 5).steps == 0
+
+
+def test_wsd_by_hand():
+    exp = schedules.wsd(10, 2.0, 4.0, decay=0.4, to=0.0001)
+    assert_allclose(exp.lr, [2, 2, 2, 2, 2, 2, 0.2, 0.02, 0.002, 0.0002], rtol=1e-14)
+    linear = schedules.wsd(10, 2.0, 4.0, decay=4, shape="linear", to=0.2)
+    assert_allclose(linear.lr, [2, 2, 2, 2, 2, 2, 1.6, 1.2, 0.8, 0.4], rtol=1e-14)
+    sqrt = schedules.wsd(10, 2.0, 4.0, decay=4, shape="sqrt", to=0.0)
+    assert_allclose(sqrt.lr[6:], 2 * (1 - np.sqrt([0.25, 0.5, 0.75, 1.0])), atol=1e-15)
+    assert sqrt.lr[-1] == 0.0
+    warm = schedules.wsd(10, 2.0, 4.0, decay=0, warmup=0.4)
+    assert_allclose(warm.lr, [0.5, 1, 1.5, 2, 2, 2, 2, 2, 2, 2])
+    assert_array_equal(warm.batch, np.full(10, 4.0))
+    assert schedules.wsd(0, 1.0, 1.0).steps == 0
+
+
+def test_eight_one_one_by_hand():
+    assert_allclose(schedules.eight_one_one(10, 1.0, 2.0).lr, [1] * 8 + [10**-0.5, 0.1], rtol=1e-15)
+    counts = np.unique(schedules.eight_one_one(1000, 1.0, 2.0).lr, return_counts=True)[1]
+    assert_array_equal(counts, [100, 100, 800])
+
+
+def test_cosine_by_hand():
+    lr = schedules.cosine(5, 1.0, 2.0, to=0.2).lr
+    assert_allclose(lr, [1.0, 0.2 + 0.4 * (1 + math.sqrt(0.5)), 0.6, 0.2 + 0.4 * (1 - math.sqrt(0.5)), 0.2], rtol=1e-14)
+    warm = schedules.cosine(12, 3.0, 2.0, to=0.0, warmup=2)
+    assert_allclose(warm.lr[:3], [1.5, 3.0, 3.0])
+    assert_allclose(warm.lr[-1], 0.0, atol=1e-15)
+    assert (np.diff(warm.lr[2:]) < 0).all()
+
+
+def test_power_through_the_batch():
+    schedule = schedules.power(5, 0.5, 4.0, vartheta=2.0)
+    assert_array_equal(schedule.batch, [4, 9, 16, 25, 36])  # 4 (1 + t/2)^2
+    assert_array_equal(schedule.lr, np.full(5, 0.5))
+    whole = schedules.power(50, 0.3, 4.0, vartheta=0.7)
+    exact = schedules.power(50, 0.3, 4.0, vartheta=0.7, exact_batch=True)
+    assert_allclose(exact.batch, [4 * (1 + 0.3 * t) ** 0.7 for t in range(50)], rtol=1e-14)
+    assert_array_equal(whole.batch, np.ceil(exact.batch))
+    assert not (exact.batch == whole.batch).all()
+
+
+def test_power_through_lr():
+    schedule = schedules.power(30, 0.4, 4.0, vartheta=0.7, via="lr")
+    time = 0.0
+    for rate in schedule.lr:
+        assert_allclose(rate, 0.4 * (1 + time) ** -0.7, rtol=1e-14)
+        time += rate
+    assert_array_equal(schedule.batch, np.full(30, 4.0))
+    assert schedules.power(0, 0.4, 4.0, vartheta=0.7, via="lr").steps == 0
+
+
+def test_both_ways_of_power_follow_one_ratio_path():
+    for via in ("batch", "lr"):
+        schedule = schedules.power(40, 0.1, 3.0, vartheta=0.5, via=via, exact_batch=True)
+        time = schedules.intrinsic_time(schedule.lr)[:-1]
+        assert_allclose(schedule.batch / schedule.lr, 30.0 * (1 + time) ** 0.5, rtol=1e-13)
+
+
+def test_arrays_numbers_and_lists():
+    schedule = schedules.from_arrays([0.0, 0.1], 3)
+    assert_array_equal(schedule.batch, [3.0, 3.0])
+    assert_array_equal(schedules.from_arrays(0.1, [1, 2, math.inf]).lr, [0.1, 0.1, 0.1])
+    assert schedules.from_arrays(np.float32(0.1), [1]).lr[0] == float(np.float32(0.1))
+    assert schedules.from_arrays([], []).steps == 0
+    assert schedule.lr.dtype == schedule.batch.dtype == np.float64
+
+
+def test_replace_and_part():
+    schedule = schedules.from_arrays([0.1, 0.2, 0.3], [1, 2, 3])
+    assert_array_equal(schedule.replace(lr=0.5).lr, [0.5, 0.5, 0.5])
+    assert_array_equal(schedule.replace(batch=[4, 5, 6]).batch, [4, 5, 6])
+    assert_array_equal(schedule.replace(batch=[4, 5, 6]).lr, schedule.lr)
+    assert_array_equal(schedule.part(1, 3).lr, [0.2, 0.3])
+    with pytest.raises(rfsim.InputError, match="length"):
+        schedule.replace(lr=[0.1, 0.2])
+    with pytest.raises(rfsim.InputError, match="batch"):
+        schedule.replace(batch=0.0)
+
+
+def test_callables():
+    def piecewise(step):
+        return 0.1 if step < 2 else 0.05  # plain Python: cannot be traced
+
+    assert_array_equal(schedules.from_callable(4, piecewise, 3).lr, [0.1, 0.1, 0.05, 0.05])
+    traced = schedules.from_callable(4, lambda t: 0.1 / (1.0 + t), lambda t: 2.0 + t)
+    assert_array_equal(traced.lr, 0.1 / (1.0 + np.arange(4)))
+    assert_array_equal(traced.batch, [2.0, 3.0, 4.0, 5.0])
+    jaxed = schedules.from_callable(3, lambda t: jnp.where(t < 1, 0.3, 0.1))
+    assert_array_equal(jaxed.lr, [0.3, 0.1, 0.1])
+    assert_array_equal(jaxed.batch, np.ones(3))
+    assert schedules.from_callable(0, lambda t: 0.1).steps == 0
+    with pytest.raises(rfsim.InputError, match="lr"):
+        schedules.from_callable(4, lambda t: 0.1 - 0.1 * t)
+    with pytest.raises(rfsim.InputError, match="batch"):
+        schedules.from_callable(4, 0.1, lambda t: 1.0 * t)
+
+
+def test_schedules_are_pytrees():
+    schedule = schedules.constant(3, 0.2, 5)
+    doubled = jax.tree.map(lambda leaf: 2 * leaf, schedule)
+    assert_array_equal(doubled.lr, [0.4, 0.4, 0.4])
+    assert len(jax.tree.leaves(schedule)) == 2
+    broken = jax.tree.map(lambda leaf: -leaf, schedule)  # unflattening must not validate
+    assert broken.lr[0] == -0.2
+
+
+# --- the clock ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [0, 1, 5, 16383, 16384, 16385, 40000])
+def test_clock_keeps_every_digit(steps):
+    rates = np.random.default_rng(1).uniform(0.0, 1.0, steps) ** 8
+    time = schedules.intrinsic_time(rates)
+    assert time.shape == (steps + 1,)
+    for t in {0, 1, 5, 16383, 16384, 16385, 30000, steps}:
+        if t <= steps:
+            assert_allclose(time[t], math.fsum(rates[:t]), rtol=3e-16)
+            assert schedules.intrinsic_time(rates, np.array([t]))[0] == time[t]
+    some = np.unique(np.linspace(0, steps, 7).astype(int))
+    assert_array_equal(schedules.intrinsic_time(rates, some), time[some])
+
+
+def test_clock_of_many_equal_steps():
+    exact = Fraction(0.1) * 300_000
+    assert schedules.intrinsic_time(np.full(300_000, 0.1))[-1] == float(exact)
+    assert np.cumsum(np.full(300_000, 0.1))[-1] != float(exact)  # what it is better than
+
+
+@pytest.mark.parametrize("last", [0, 1, 2, 199, 200, 201, 202, 1000, 10**6, 10**9])
+def test_log_spaced_steps(last):
+    steps = schedules.log_spaced_steps(last)
+    assert steps[0] == 0
+    assert steps[-1] == last
+    assert (np.diff(steps) > 0).all()
+    assert len(steps) <= 201
+    if last >= 10**6:
+        assert len(steps) > 150
+        tail = np.diff(np.log(steps[-50:]))
+        assert_allclose(tail, tail.mean(), rtol=0.01)
+
+
+def test_is_constant():
+    assert schedules.is_constant(schedules.constant(5, 0.1, 2))
+    assert schedules.is_constant(schedules.constant(0, 0.1, 2))
+    assert not schedules.is_constant(schedules.from_arrays([0.1, 0.1], [1, 2]))
+    assert not schedules.is_constant(schedules.from_arrays([0.1, 0.2], [2, 2]))
+
+
+# --- text form ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("constant", schedules.constant(20, 0.2, 4)),
+        ("constant:", schedules.constant(20, 0.2, 4)),
+        ("wsd", schedules.wsd(20, 0.2, 4)),
+        ("wsd:decay=0.3,shape=linear,to=0,warmup=2", schedules.wsd(20, 0.2, 4, decay=0.3, shape="linear", to=0, warmup=2)),
+        ("8-1-1", schedules.eight_one_one(20, 0.2, 4)),
+        ("cosine:to=0.25", schedules.cosine(20, 0.2, 4, to=0.25)),
+        ("power:vartheta=0.5", schedules.power(20, 0.2, 4, vartheta=0.5)),
+        ("power:vartheta=0.5,via=lr", schedules.power(20, 0.2, 4, vartheta=0.5, via="lr")),
+        ("power:vartheta=.5,exact_batch=1", schedules.power(20, 0.2, 4, vartheta=0.5, exact_batch=True)),
+    ],
+)
+def test_text_form(spec, expected):
+    found = schedules.from_spec(spec, steps=20, lr=0.2, batch=4)
+    assert_array_equal(found.lr, expected.lr)
+    assert_array_equal(found.batch, expected.batch)
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ("linear", "linear"),
+        ("", "not known"),
+        ("WSD", "allowed"),
+        ("constant:to=1", "to=1"),
+        ("wsd:length=3", "length=3"),
+        ("wsd:decay", "decay"),
+        ("wsd:decay=much", "much"),
+        ("wsd:decay=-0.1", "decay"),
+        ("wsd:decay=1.5", "decay"),
+        ("wsd:decay=30", "decay"),
+        ("wsd:decay=0.6,warmup=0.6", "warmup"),
+        ("wsd:shape=round", "shape"),
+        ("wsd:to=0", "to"),
+        ("wsd:to=1.1", "to"),
+        ("wsd:to=nan", "to"),
+        ("wsd:decay=inf", "decay"),
+        ("cosine:to=-1", "to"),
+        ("cosine:warmup=100", "warmup"),
+        ("power", "vartheta"),
+        ("power:vartheta=nan", "vartheta"),
+        ("power:vartheta=1,via=both", "via"),
+        ("power:vartheta=1,exact_batch=2", "exact_batch"),
+        ("wsd:decay=0.1,decay=0.2", "decay"),
+    ],
+)
+def test_bad_text_form_is_named(spec, word):
+    with pytest.raises(rfsim.InputError, match=word):
+        schedules.from_spec(spec, steps=20, lr=0.2, batch=4)
+
+
+# --- bad numbers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lr", "batch", "word"),
+    [
+        ([0.1, -0.1], [1, 1], "lr .* position 1"),
+        ([0.1, np.nan], [1, 1], "lr .* position 1"),
+        ([0.1, np.inf], [1, 1], "lr"),
+        ([0.1, 0.1], [1, 0], "batch .* position 1"),
+        ([0.1, 0.1], [np.nan, 1], "batch .* position 0"),
+        ([0.1, 0.1], [1, -2], "batch"),
+        ([0.1, 0.1], [1, 1, 1], "lr has 2, batch has 3"),
+        ([[0.1, 0.1]], [1, 1], "lr .*shape"),
+        ([0.1, 0.1], [[1, 1]], "batch .*shape"),
+        (0.1, 1.0, "shape"),
+        (["a", "b"], [1, 1], "lr"),
+        ([0.1 + 1j], [1], "lr"),
+        ([None, 0.1], [1, 1], "lr"),
+    ],
+)
+def test_bad_arrays_are_named(lr, batch, word):
+    with pytest.raises(rfsim.InputError, match=word):
+        schedules.from_arrays(lr, batch)
+
+
+SHAPES = {
+    "constant": schedules.constant,
+    "wsd": schedules.wsd,
+    "eight_one_one": schedules.eight_one_one,
+    "cosine": schedules.cosine,
+    "power": lambda *a: schedules.power(*a, vartheta=0.5),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    ("steps", "lr", "batch", "word"),
+    [
+        (-1, 0.1, 1, "steps"),
+        (2.5, 0.1, 1, "steps"),
+        (np.nan, 0.1, 1, "steps"),
+        (True, 0.1, 1, "steps"),
+        (3, 0.0, 1, "lr"),
+        (3, -1.0, 1, "lr"),
+        (3, np.nan, 1, "lr"),
+        (3, np.inf, 1, "lr"),
+        (3, "0.1", 1, "lr"),
+        (3, 0.1, 0, "batch"),
+        (3, 0.1, -4, "batch"),
+        (3, 0.1, np.nan, "batch"),
+    ],
+)
+def test_bad_numbers_are_named(shape, steps, lr, batch, word):
+    with pytest.raises(rfsim.InputError, match=word):
+        SHAPES[shape](steps, lr, batch)
+
+
+def test_infinite_batch_is_allowed():
+    assert np.isinf(schedules.constant(2, 0.1, np.inf).batch).all()
+
+
+# --- files --------------------------------------------------------------------------------------------------------------
+
+
+def write(tmp_path, text):
+    path = tmp_path / "schedule.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_file(tmp_path):
+    path = write(tmp_path, "batch, step ,lr,comment\n8,1,0.2,b\n4,0,0.1,a\n\n16,2,0,c\n")
+    schedule = schedules.read_schedule(path)
+    assert_array_equal(schedule.lr, [0.1, 0.2, 0.0])
+    assert_array_equal(schedule.batch, [4, 8, 16])
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "step"),
+        ("step,lr\n0,1\n", "batch"),
+        ("step,lr,batch\n", "no rows"),
+        ("step,lr,batch\n1,0.1,2\n", "expected"),
+        ("step,lr,batch\n0,0.1,2\n0,0.1,2\n", "each once"),
+        ("step,lr,batch\n0,0.1,2\n2,0.1,2\n", "each once"),
+        ("step,lr,batch\n0,-0.1,2\n", "lr"),
+        ("step,lr,batch\n0,nan,2\n", "lr"),
+        ("step,lr,batch\n0,0.1,0\n", "batch"),
+        ("step,lr,batch\n0,0.1\n", "batch"),
+        ("step,lr,batch\n0,fast,2\n", "fast"),
+        ("step,lr,batch\nnan,0.1,2\n", "step"),
+    ],
+)
+def test_bad_file_is_named(tmp_path, text, word):
+    with pytest.raises(rfsim.InputError, match=word):
+        schedules.read_schedule(write(tmp_path, text))
+
+
+def test_missing_file_and_folder(tmp_path):
+    for path in (tmp_path / "absent.csv", tmp_path):
+        with pytest.raises(rfsim.InputError, match="cannot be read"):
+            schedules.read_schedule(path)
