@@ -89,7 +89,9 @@ def bare_scan(
     return lax.scan(step, start, (lr, inverse))[1]
 
 
-def paired(first: Callable[[], object], second: Callable[[], object], rounds: int = ROUNDS) -> tuple[float, float, float]:
+def paired(
+    first: Callable[[], object], second: Callable[[], object], rounds: int = ROUNDS
+) -> tuple[float, float, float]:
     """Median seconds of both, and the median of second/first round by round."""
 
     def seconds(work: Callable[[], object]) -> float:
@@ -129,11 +131,17 @@ def main() -> None:
     def curves() -> object:
         return recursion.risk(spectrum, schedule, at=steps).risk
 
-    print(f"exact recursion, {MODES} modes, {STEPS} steps, {jax.devices()[0].device_kind}; median of {ROUNDS} paired rounds\n")
+    print(
+        f"exact recursion, {MODES} modes, {STEPS} steps, {jax.devices()[0].device_kind}; median of {ROUNDS} paired rounds\n"
+    )
     print(f"{'':44}{'us/step':>9}{'other':>9}{'ratio':>8}{'wanted':>9}")
     rows = [
-        ("risk alone against a NumPy loop", lambda: recursion.terminal_risk(spectrum, schedule),
-         lambda: numpy_risk(spectrum, schedule), "over 8"),
+        (
+            "risk alone against a NumPy loop",
+            lambda: recursion.terminal_risk(spectrum, schedule),
+            lambda: numpy_risk(spectrum, schedule),
+            "over 8",
+        ),
         ("all curves against a NumPy loop", curves, lambda: numpy_curves(spectrum, schedule), "over 5"),
     ]
     for name, mine, other, wanted in rows:

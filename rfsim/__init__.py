@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rfsim.curves import Curve as Curve
     from rfsim.exact import StabilityWarning as StabilityWarning
     from rfsim.exact import risk as risk
-    from rfsim.gap_law import gap_law as gap_law
-    from rfsim.gap_law import schedule_effect as schedule_effect
+    from rfsim.gap_laws import gap_law as gap_law
+    from rfsim.gap_laws import schedule_effect as schedule_effect
     from rfsim.measure import fit_exponent as fit_exponent
     from rfsim.measure import local_exponents as local_exponents
     from rfsim.measure import power_window as power_window
@@ -53,7 +53,7 @@ _HOMES = {
     "spectra": ("Spectrum", "read_spectrum", "spectrum"),
     "curves": ("Curve",),
     "regimes": ("regime",),
-    "gap_law": ("gap_law", "schedule_effect"),
+    "gap_laws": ("gap_law", "schedule_effect"),
     "measure": ("fit_exponent", "local_exponents", "power_window"),
     "sources.features": (
         "Features",

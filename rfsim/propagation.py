@@ -11,7 +11,7 @@ import numpy as np
 from rfsim.checks import InputError, finite_number, non_negative_number, one_of, positive_number
 from rfsim.continuum import accumulate, forcing_profile, memory_profile, time_grid
 from rfsim.exact import check_stability
-from rfsim.gap_law import clean_exponent, finite_bulk_gap, gap_law, schedule_effect
+from rfsim.gap_laws import clean_exponent, finite_bulk_gap, gap_law, schedule_effect
 from rfsim.measure import ExponentFit, fit_exponent
 from rfsim.regimes import forcing_exponent, memory_exponent, regime
 from rfsim.routes import recursion
@@ -169,7 +169,9 @@ def _limit(
         return q_forcing, f"{label}: forcing exponent q_F = p / (2 alpha)"
     if label.startswith("FB"):
         if quantity == "gap":
-            return -finite_bulk_gap(alpha, vartheta).time_exponent, f"{label}: gap ~ integral of 1/r while T << width^(2 alpha)"
+            return -finite_bulk_gap(
+                alpha, vartheta
+            ).time_exponent, f"{label}: gap ~ integral of 1/r while T << width^(2 alpha)"
         return None, f"{label}: finite bulk has no width-independent exponent for {quantity}"
     q_memory = memory_exponent(alpha)
     if quantity == "memory":

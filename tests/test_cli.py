@@ -146,7 +146,9 @@ def test_schedule_file_replaces_lr_and_batch(capsys: pytest.CaptureFixture[str],
 def test_spectrum_file_matches_a_literal_loop(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "spectrum.csv"
     file.write_text("target_energy,eigenvalue\n1,0.25\n0.1,0\n1,1\n")
-    found = ask(capsys, "risk", "--spectrum", str(file), "--lr", "0.5", "--batch", "2", "--steps", "3", "--noise-var", "1")
+    found = ask(
+        capsys, "risk", "--spectrum", str(file), "--lr", "0.5", "--batch", "2", "--steps", "3", "--noise-var", "1"
+    )
     np.testing.assert_allclose(found["risk"], [21 / 10, 425 / 256, 55549 / 40960, 745857 / 655360], rtol=1e-15)
     assert found["kappa"] == pytest.approx(34 / 145, rel=1e-14)
     assert found["floor"] == 0.1
@@ -194,7 +196,9 @@ def test_row_mass_above_one_warns_but_runs(capsys: pytest.CaptureFixture[str], t
 
 
 def test_an_infinite_trace_is_unstable_at_every_constant_lr(capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, err = call(capsys, "risk", "--alpha", "0.4", "--beta", "0.3", "--lr", "0.001", "--batch", "64", "--steps", "9")
+    status, _, err = call(
+        capsys, "risk", "--alpha", "0.4", "--beta", "0.3", "--lr", "0.001", "--batch", "64", "--steps", "9"
+    )
     assert status == 2
     assert "limit 0 " in err
     growing = ["risk", "--alpha", "0.4", "--beta", "0.3", "--lr", "0.1", "--batch", "64", "--steps", "9",

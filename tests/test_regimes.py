@@ -230,6 +230,6 @@ def test_bad_points_are_named(alpha: float, beta: float, word: str) -> None:
 
 
 def test_closed_forms_do_not_import_jax() -> None:
-    modules = "rfsim.regimes, rfsim.gap_law, rfsim.amplitudes"
+    modules = "rfsim.regimes, rfsim.gap_laws, rfsim.amplitudes"
     code = f"import sys, {modules}; raise SystemExit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

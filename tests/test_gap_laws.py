@@ -12,7 +12,7 @@ from scipy.special import zeta
 
 from rfsim.checks import InputError
 from rfsim.exponents import memory_exponent
-from rfsim.gap_law import (
+from rfsim.gap_laws import (
     clean_exponent,
     finite_bulk_gap,
     gap_amplitude,
