@@ -4,9 +4,9 @@ Every curve is the sum over modes of a linear system driven by its own source,
 
     s_j <- q_t(l_j) s_j + (eta_t^2 / B_t) m_j l_j^2 (source),   q_t(l) = (1 - eta_t l)^2 + eta_t^2 l^2 / B_t,
 
-with q written as 1 - eta l (2 - eta l) + ... for small eta l so that slow modes keep their digits. Forcing has source 0, the
-memory of the clean run has source (clean risk), the gap has source (gap + sigma^2); risk and memory are sums of these
-positive parts, so nothing is a difference of nearly equal numbers.
+with q written as 1 - eta l (2 - eta l) + ... for small eta l so that slow modes keep their digits. Forcing has source
+0, the memory of the clean run has source (clean risk), the gap has source (gap + sigma^2); risk and memory are sums of
+these positive parts, so nothing is a difference of nearly equal numbers.
 """
 
 from collections.abc import Callable
@@ -92,8 +92,7 @@ def evolve(
     """Like `risk`, and return the state after the last step too, so that a run can be continued."""
     steps = recorded_steps(at, schedule.steps)
     start = initial_state(spectrum) if state is None else state
-    floor = jnp.asarray(spectrum.floor, dtype=jnp.float64)
-    noise = jnp.asarray(spectrum.noise_var, dtype=jnp.float64)
+    floor, noise = _array("floor", spectrum), _array("noise_var", spectrum)
     zero = jnp.zeros(())
     systems = _systems(
         (start.forcing, start.clean_memory, start.gap),
@@ -113,7 +112,7 @@ def evolve(
 def terminal_risk(spectrum: Spectrum, schedule: Schedule) -> jax.Array:
     """Risk R_N after the last step of the schedule, a scalar; differentiable in every lr, batch and mode."""
     start = spectrum.forcing_energy
-    source = jnp.asarray(spectrum.floor, dtype=jnp.float64) + jnp.asarray(spectrum.noise_var, dtype=jnp.float64)
+    source = _array("floor", spectrum) + _array("noise_var", spectrum)
     systems = _systems((start,), jnp.ones((1, 1)), source[None])
     totals = _run(spectrum, schedule, systems, np.array([schedule.steps]), None)[1]
     return jnp.asarray(spectrum.floor + totals[0, 0])
@@ -130,6 +129,11 @@ def row_mass(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Ar
 
 
 # --- the engine ------------------------------------------------------------------------------------------------------
+
+
+def _array(name: str, spectrum: Spectrum) -> jax.Array:
+    """One field of the spectrum in double precision; a field that came rounded to float32 is refused by name."""
+    return jnp.asarray(float64_array(name, getattr(spectrum, name), allow_complex=True))
 
 
 def _systems(energies: tuple[Array, ...], feedback: jax.Array, constant: jax.Array) -> Systems:
@@ -158,6 +162,7 @@ def _advance(
         totals = jnp.real(energy.sum(axis=1))
         return (energy, totals), totals
 
+    history: jax.Array
     (energy, totals), history = lax.scan(step, (systems.energy, systems.totals), (lr, inverse_batch))
     return Systems(energy, totals, systems.feedback, systems.constant), history
 
@@ -178,10 +183,10 @@ def _run(
     steps: np.ndarray,
     progress: Callable[[int], None] | None,
 ) -> tuple[Systems, Array, int | None]:
-    """Run the whole schedule; return final systems, totals (k, number of systems) at `steps`, first overflowing step."""
+    """Run the whole schedule; return final systems, totals (k, systems) at `steps`, first overflowing step."""
     if is_traced(spectrum, schedule, systems):
         return *_run_traced(spectrum, schedule, systems, steps), None
-    eigenvalues, multiplicity = jnp.asarray(spectrum.eigenvalues), jnp.asarray(spectrum.multiplicity)
+    eigenvalues, multiplicity = _array("eigenvalues", spectrum), _array("multiplicity", spectrum)
     lr, batch = np.asarray(schedule.lr), np.asarray(schedule.batch)
     chunk = _CHUNKS[0] if schedule.steps <= 8 * _CHUNKS[0] else _CHUNKS[1]
     recorded = np.empty((len(steps), len(systems.constant)))
@@ -193,7 +198,11 @@ def _run(
         # steps with lr 0 and 1/batch 0 change nothing, so the last chunk is filled up with them
         padding = (0, chunk - (stop - start))
         systems, history = _advance_compiled(
-            eigenvalues, multiplicity, systems, np.pad(lr[start:stop], padding), np.pad(1.0 / batch[start:stop], padding)
+            eigenvalues,
+            multiplicity,
+            systems,
+            np.pad(lr[start:stop], padding),
+            np.pad(1.0 / batch[start:stop], padding),
         )
         totals = np.asarray(history)[: stop - start]
         with np.errstate(over="ignore", invalid="ignore"):
@@ -214,7 +223,7 @@ def _run(
 def _run_traced(
     spectrum: Spectrum, schedule: Schedule, systems: Systems, steps: np.ndarray
 ) -> tuple[Systems, jax.Array]:
-    eigenvalues, multiplicity = jnp.asarray(spectrum.eigenvalues), jnp.asarray(spectrum.multiplicity)
+    eigenvalues, multiplicity = _array("eigenvalues", spectrum), _array("multiplicity", spectrum)
     count = schedule.steps
     block = max(1, int(np.sqrt(count)))
     blocks = -(-count // block)

@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 
 from rfsim.checks import RunError
 from rfsim.curves import Curve
-from rfsim.precision import require_float64
+from rfsim.precision import float64_array, require_float64
 from rfsim.schedules import Schedule, intrinsic_time, recorded_steps
 from rfsim.spectra import Spectrum
 
@@ -23,7 +23,8 @@ def forcing(spectrum: Spectrum, schedule: Schedule) -> np.ndarray:
     """Forcing F_t = floor + sum_j w_j prod_{u<t} q_u(l_j) at all steps, (N+1,)."""
     _require_room(spectrum, schedule)
     factors, _ = _factors_and_injections(spectrum, schedule)
-    products = np.asarray(_running_products(jnp.asarray(spectrum.forcing_energy), factors))
+    energy = jnp.asarray(float64_array("forcing_energy", spectrum.forcing_energy, allow_complex=True))
+    products = np.asarray(_running_products(energy, factors))
     return np.concatenate([[np.real(np.sum(spectrum.forcing_energy))], products]) + spectrum.floor
 
 
@@ -70,8 +71,17 @@ def risk(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Curve:
     memory = np.full(last + 1, np.inf)
     memory[:first] = square[:first, :first] @ (total[:first] + variance)
     gap = gap if variance > 0.0 else np.zeros(last + 1)
-    columns = (column[steps] for column in (intrinsic_time(schedule.lr), total, drive, memory, clean, gap))
-    return Curve(steps, *columns, spectrum.floor, first if first <= last else None)
+    return Curve(
+        step=steps,
+        intrinsic_time=intrinsic_time(schedule.lr, steps),
+        risk=total[steps],
+        forcing=drive[steps],
+        memory=memory[steps],
+        clean=clean[steps],
+        gap=gap[steps],
+        floor=spectrum.floor,
+        overflow_step=first if first <= last else None,
+    )
 
 
 def _require_room(spectrum: Spectrum, schedule: Schedule) -> None:
@@ -94,8 +104,8 @@ def _factors(eigenvalues: jax.Array, multiplicity: jax.Array, lr: jax.Array, inv
 def _factors_and_injections(spectrum: Spectrum, schedule: Schedule) -> tuple[jax.Array, jax.Array]:
     """Factors q_s(l_j) and injections (eta_s^2/B_s) m_j l_j^2, both (N, n)."""
     return _factors(
-        jnp.asarray(spectrum.eigenvalues),
-        jnp.asarray(spectrum.multiplicity),
+        jnp.asarray(float64_array("eigenvalues", spectrum.eigenvalues, allow_complex=True)),
+        jnp.asarray(float64_array("multiplicity", spectrum.multiplicity, allow_complex=True)),
         jnp.asarray(schedule.lr),
         1.0 / jnp.asarray(schedule.batch),
     )
