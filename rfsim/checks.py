@@ -57,9 +57,10 @@ def whole_number(name: str, value: object, *, least: int = 1) -> int:
     """Return `value` as an int >= `least`, or raise InputError."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral | Real):
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}; pass an int")
-    if not math.isfinite(float(value)) or float(value) != int(value):
+    real = float(value)
+    if not math.isfinite(real) or real != math.floor(real):
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}; pass an int")
-    number = int(value)
+    number = int(value) if isinstance(value, Integral) else int(real)
     if number < least:
         raise InputError(f"{name} must be at least {least}, got {number}; pass a larger whole number")
     return number

@@ -23,8 +23,8 @@ class Curve:
     clean : (k,) risk of the same schedule with sigma^2 = 0 (source bias).
     gap : (k,) what label noise adds (source variance).
     floor : () energy that is never learnt.
-    overflow_step : first step, recorded or not, whose risk left the float64 range, or None. The risk and whichever of its
-        parts overflowed are inf from there on, the other parts keep their values; nothing is ever NaN.
+    overflow_step : first step, recorded or not, whose risk left the float64 range, or None. The risk and whichever of
+        its parts overflowed are inf from there on, the other parts keep their values; nothing is ever NaN.
     """
 
     step: Array

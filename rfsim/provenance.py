@@ -63,7 +63,9 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             os.unlink(name)
             raise
     except OSError as error:
-        raise RunError(f"cannot write {path} ({error.strerror}); choose a folder that exists and is writable") from error
+        raise RunError(
+            f"cannot write {path} ({error.strerror}); choose a folder that exists and is writable"
+        ) from error
 
 
 def write_json(path: str | Path, value: Any) -> None:

@@ -298,8 +298,8 @@ def _switch(text: str) -> bool:
 def intrinsic_time(lr: Array, at: np.ndarray | None = None) -> np.ndarray:
     """Intrinsic times T_t = sum of lr over the steps before t, from lr (N,), at increasing steps `at` (default 0..N).
 
-    The rounding error of every partial sum is recovered exactly and added back, so that 10^6 steps keep 15 digits. Memory
-    beyond the result does not grow with N.
+    The rounding error of every partial sum is recovered exactly and added back, so that 10^6 steps keep 15 digits.
+    Memory beyond the result does not grow with N.
     """
     rates = np.asarray(lr, dtype=np.float64)
     steps = np.arange(len(rates) + 1) if at is None else at

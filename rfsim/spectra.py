@@ -86,7 +86,7 @@ def spectrum(
     noise_var = non_negative_number("noise_var", noise_var)
     moving = lam > 0.0
     if not moving.any():
-        raise InputError("eigenvalues must contain at least one positive entry, got only zeros; nothing would be learnt")
+        raise InputError("eigenvalues must contain a positive entry, got only zeros; nothing would be learnt")
     floor += math.fsum(energy[~moving])
     return Spectrum(lam[moving], energy[moving], count[moving], floor, noise_var)
 
@@ -117,7 +117,9 @@ def read_columns(path: str | Path, names: Sequence[str]) -> dict[str, np.ndarray
             reader.fieldnames = header
             rows = [row for row in reader if any(value not in (None, "") for value in row.values())]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"file {path} cannot be read ({error}); give a readable CSV file with a header line") from error
+        raise InputError(
+            f"file {path} cannot be read ({error}); give a readable CSV file with a header line"
+        ) from error
     missing = [name for name in names if name not in header]
     if missing:
         raise InputError(

@@ -1,6 +1,7 @@
 """Constant schedules in closed form: total kernel mass, stability, lr limit, limiting risk, sandwich bounds.
 
-Everything here is exact for the given spectrum. x = eta l, and 1 - q(l) = x (2 - (1 + 1/B) x) is never formed as a difference.
+Everything here is exact for the given spectrum. x = eta l, and 1 - q(l) = x (2 - (1 + 1/B) x) is never formed as a
+difference.
 """
 
 import math
@@ -81,8 +82,9 @@ def limiting_risk(spectrum: Spectrum, lr: float, batch: float) -> float:
 
 
 def kernel_mass(spectrum: Spectrum, lr: float, batch: float, steps: object) -> np.ndarray:
-    """Kernel mass within the first t lags, S_t = sum_{s<t} K_s = (eta/B) sum_j m_j l_j (1 - q_j^t) / (2 - (1+1/B) eta l_j).
+    """Kernel mass within the first t lags.
 
+    S_t = sum_{s<t} K_s = (eta/B) sum_j m_j l_j (1 - q_j^t) / (2 - (1+1/B) eta l_j).
     `steps` (k,) may be any non-negative numbers; below the pointwise limit.
     """
     lr, batch = positive_number("lr", lr), positive_number("batch", batch, allow_inf=True)

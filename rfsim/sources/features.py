@@ -1,8 +1,9 @@
 """Finite width: sample the frozen feature weights W and take the Spectrum that SGD sees, exact given W.
 
-The spectrum of Lambda^(1/2) W W^T Lambda^(1/2) comes from the small triangular factor R of Lambda^(1/2) W = Q R, whose Gram
-matrix R^T R is the M x M feature covariance. Column pivoting keeps R graded like the spectrum, so that eigenvalues spread over
-twenty decades keep their relative accuracy; the Gram matrix itself would square the condition number and lose half the digits.
+The spectrum of Lambda^(1/2) W W^T Lambda^(1/2) comes from the small triangular factor R of Lambda^(1/2) W = Q R, whose
+Gram matrix R^T R is the M x M feature covariance. Column pivoting keeps R graded like the spectrum, so that eigenvalues
+spread over twenty decades keep their relative accuracy; the Gram matrix itself would square the condition number and
+lose half the digits.
 """
 
 import math
@@ -80,12 +81,13 @@ def aligned_features(spectrum: Spectrum) -> Features:
     feature sees. Needs multiplicity one.
     """
     if not np.all(np.asarray(spectrum.multiplicity) == 1.0):
-        raise InputError("the spectrum has multiplicities other than 1, so no linear model has it; use a sampled spectrum")
+        raise InputError(
+            "the spectrum has multiplicities other than 1, which no linear model has; use sampled features"
+        )
     lam = np.asarray(spectrum.eigenvalues)
     target = np.sqrt(np.asarray(spectrum.forcing_energy) / lam)
-    problem = Problem(
-        np.append(lam, 1.0), np.append(target, math.sqrt(float(spectrum.floor))), spectrum.noise_var, ambient=lam.size + 1
-    )
+    unseen = math.sqrt(float(spectrum.floor))
+    problem = Problem(np.append(lam, 1.0), np.append(target, unseen), spectrum.noise_var, ambient=lam.size + 1)
     return Features(problem, np.eye(lam.size + 1, lam.size))
 
 
@@ -112,7 +114,8 @@ def _spectrum(problem: Problem, weights: np.ndarray, *, full_rank: bool) -> Spec
     signal = root * np.asarray(problem.target)
     ambient, width = matrix.shape
     if ambient >= width:
-        (reflectors, scales), triangle, _ = linalg.qr(matrix, mode="raw", pivoting=True, overwrite_a=True, check_finite=False)
+        factors, triangle, _ = linalg.qr(matrix, mode="raw", pivoting=True, overwrite_a=True, check_finite=False)
+        reflectors, scales = factors
         rotated, _, info = linalg.lapack.dormqr("L", "T", reflectors, scales, signal[:, None], lwork=64 * width + 64)
         if info != 0:
             raise RunError(f"LAPACK dormqr failed with code {info} on a {ambient} x {width} matrix; report this")

@@ -1,9 +1,9 @@
 """Infinite width: the Spectrum of the population itself, a few nodes in place of very many or infinitely many modes.
 
-The first coordinates are kept one by one. The others are grouped into blocks of integers [a, b) with b at most 2 a, and the
-sum over each block is replaced by the Gauss rule of the *discrete* uniform measure on its integers (discrete Chebyshev
-polynomials), so what is approximated is the sum itself and not an integral near it. An infinite spectrum ends in one node
-that carries the energy and the kernel weight of everything beyond the last block.
+The first coordinates are kept one by one. The others are grouped into blocks of integers [a, b) with b at most 2 a, and
+the sum over each block is replaced by the Gauss rule of the *discrete* uniform measure on its integers (discrete
+Chebyshev polynomials), so what is approximated is the sum itself and not an integral near it. An infinite spectrum ends
+in one node that carries the energy, the trace and the kernel weight of everything beyond the last block.
 """
 
 import math
@@ -33,9 +33,10 @@ def population(problem: Problem) -> Spectrum:
 
     Returns
     -------
-    Spectrum. For power laws of more than a few hundred coordinates the modes are Gauss nodes and `multiplicity` says how many
-    coordinates each stands for. Sums of functions that are analytic in the eigenvalue, such as F_t and K_{t,s}, keep a relative
-    accuracy of about 1e-11 (tested against full sums). An infinite power law with alpha <= 1/2 has infinite trace, so that
+    Spectrum. For power laws of more than a few hundred coordinates the modes are Gauss nodes and `multiplicity` says
+    how many coordinates each stands for. Sums of functions that are analytic in the eigenvalue, such as F_t and K_{t,s},
+    keep a relative accuracy of about 1e-11 (tested against full sums) until the slowest mode of a finite spectrum dies
+    out. An infinite power law with alpha <= 1/2 has infinite trace, so that
     kappa is infinite and no constant schedule is stable on it; growing ratios are fine.
 
     Raises
