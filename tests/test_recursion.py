@@ -120,7 +120,7 @@ def test_initial_risk_of_the_published_finite_bulk_draws():
     assert_allclose(np.mean(moving), 3.4201531255601747, rtol=1e-12)
 
 
-# --- published constructions: aligned model, lr .05, batch 16, no label noise, target energy 1 ------------------------
+# --- published constructions: aligned model, lr .05, batch 16, no label noise, target energy 1 -----------------------
 
 
 def construction(eigenvalues, squares):
@@ -145,7 +145,9 @@ def test_canonical_and_sparse_construction_at_large_size():
     assert_allclose(curve.forcing, [0.494715, 0.151305, 0.0413926], rtol=1e-5)
     root = np.rint(np.sqrt(j))
     squares = np.where(root * root == j, 2 * root - 1, 0.0)
-    assert_allclose(at_times(construction(j**-0.8, j**-0.6 * squares), [10, 100]).risk, [0.182282, 0.0526893], rtol=1e-5)
+    assert_allclose(
+        at_times(construction(j**-0.8, j**-0.6 * squares), [10, 100]).risk, [0.182282, 0.0526893], rtol=1e-5
+    )
 
 
 def test_stretched_construction():
@@ -173,7 +175,7 @@ def test_rapid_construction():
     assert_allclose(curve.forcing, [4.90467e-3, 6.4556e-5], rtol=1e-5)  # the forcing does not depend on the size
 
 
-# --- continuing, recording ---------------------------------------------------------------------------------------------
+# --- continuing, recording -------------------------------------------------------------------------------------------
 
 
 def test_a_run_can_be_continued():
@@ -245,7 +247,7 @@ def test_recorded_step_beyond_the_schedule_names_both():
         recursion.risk(two_modes(), constant(10, 0.1, 1.0), at=[0, 12])
 
 
-# --- as jax code -------------------------------------------------------------------------------------------------------
+# --- as jax code -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("steps", [1, 2, 10, 12])
@@ -351,7 +353,7 @@ def test_gradient_of_a_recorded_curve():
     assert (np.asarray(slopes[0, :3]) != 0.0).all()
 
 
-# --- compiling, memory ---------------------------------------------------------------------------------------------------
+# --- compiling, memory -----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -405,12 +407,14 @@ def test_memory_does_not_grow_with_steps():
 def test_compiled_chunk_holds_totals_and_not_modes():
     modes, chunk = 1000, recursion._CHUNKS[1]
     system = recursion.Systems(jnp.ones((3, modes)), jnp.ones(3), jnp.ones((3, 3)), jnp.ones(3))
-    lowered = recursion._advance_compiled.lower(jnp.ones(modes), jnp.ones(modes), system, np.ones(chunk), np.ones(chunk))
+    lowered = recursion._advance_compiled.lower(
+        jnp.ones(modes), jnp.ones(modes), system, np.ones(chunk), np.ones(chunk)
+    )
     usage = lowered.compile().memory_analysis()
     assert usage.temp_size_in_bytes + usage.output_size_in_bytes < 8 * (6 * chunk + 100 * modes)
 
 
-# --- overflow ------------------------------------------------------------------------------------------------------------
+# --- overflow --------------------------------------------------------------------------------------------------------
 
 
 def longdouble_overflow(spectrum, schedule):

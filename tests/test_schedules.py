@@ -126,7 +126,7 @@ def test_schedules_are_pytrees():
     assert broken.lr[0] == -0.2
 
 
-# --- the clock ---------------------------------------------------------------------------------------------------------
+# --- the clock -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("steps", [0, 1, 5, 16383, 16384, 16385, 40000])
@@ -168,7 +168,7 @@ def test_is_constant():
     assert not schedules.is_constant(schedules.from_arrays([0.1, 0.2], [2, 2]))
 
 
-# --- text form ---------------------------------------------------------------------------------------------------------
+# --- text form -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,10 @@ def test_is_constant():
         ("constant", schedules.constant(20, 0.2, 4)),
         ("constant:", schedules.constant(20, 0.2, 4)),
         ("wsd", schedules.wsd(20, 0.2, 4)),
-        ("wsd:decay=0.3,shape=linear,to=0,warmup=2", schedules.wsd(20, 0.2, 4, decay=0.3, shape="linear", to=0, warmup=2)),
+        (
+            "wsd:decay=0.3,shape=linear,to=0,warmup=2",
+            schedules.wsd(20, 0.2, 4, decay=0.3, shape="linear", to=0, warmup=2),
+        ),
         ("8-1-1", schedules.eight_one_one(20, 0.2, 4)),
         ("cosine:to=0.25", schedules.cosine(20, 0.2, 4, to=0.25)),
         ("power:vartheta=0.5", schedules.power(20, 0.2, 4, vartheta=0.5)),
@@ -224,7 +227,7 @@ def test_bad_text_form_is_named(spec, word):
         schedules.from_spec(spec, steps=20, lr=0.2, batch=4)
 
 
-# --- bad numbers --------------------------------------------------------------------------------------------------------
+# --- bad numbers -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,7 +289,7 @@ def test_infinite_batch_is_allowed():
     assert np.isinf(schedules.constant(2, 0.1, np.inf).batch).all()
 
 
-# --- files --------------------------------------------------------------------------------------------------------------
+# --- files -----------------------------------------------------------------------------------------------------------
 
 
 def write(tmp_path, text):

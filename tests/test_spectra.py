@@ -69,7 +69,9 @@ def test_spectra_are_pytrees():
     assert len(jax.tree.leaves(spectrum)) == 5
     negative = jax.tree.map(lambda leaf: -leaf, spectrum)  # unflattening must not validate
     assert negative.noise_var == -0.25
-    stacked = jax.vmap(lambda scale: spectrum.replace(eigenvalues=scale * jnp.asarray(spectrum.eigenvalues)))(jnp.ones(3))
+    stacked = jax.vmap(lambda scale: spectrum.replace(eigenvalues=scale * jnp.asarray(spectrum.eigenvalues)))(
+        jnp.ones(3)
+    )
     assert stacked.eigenvalues.shape == (3, 2)
 
 
@@ -78,7 +80,7 @@ def test_spectrum_under_tracing():
     assert_allclose(slope, [2.0, 6.0], rtol=1e-15)
 
 
-# --- files --------------------------------------------------------------------------------------------------------------
+# --- files -----------------------------------------------------------------------------------------------------------
 
 
 def write(tmp_path, text):

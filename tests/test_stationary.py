@@ -151,9 +151,7 @@ def test_row_certificate_of_the_trace_class_exponential():
     assert rfsim.kappa(spectrum, 0.25, 1.0) <= 0.25 * trace / (2 - growth) <= 0.4176 <= 5 / (4 * np.e)
 
 
-@pytest.mark.parametrize(
-    ("alpha", "expected"), [(0.7, 0.0792676945457), (0.6, 0.1415919159992)]
-)
+@pytest.mark.parametrize(("alpha", "expected"), [(0.7, 0.0792676945457), (0.6, 0.1415919159992)])
 def test_infinite_width_kappa(alpha, expected):
     spectrum = rfsim.population(rfsim.power_law(alpha, 0.3))
     assert_allclose(rfsim.kappa(spectrum, 0.05, 1.0), expected, rtol=1e-11)
@@ -168,7 +166,14 @@ def test_kappa_of_the_constructions(size, power, expected):
 @pytest.mark.parametrize("function", [rfsim.kappa, rfsim.limiting_risk, stationary.is_stable])
 @pytest.mark.parametrize(
     ("lr", "batch", "word"),
-    [(0.0, 1.0, "lr"), (-0.1, 1.0, "lr"), (np.nan, 1.0, "lr"), (0.1, 0.0, "batch"), (0.1, np.nan, "batch"), ("x", 1, "lr")],
+    [
+        (0.0, 1.0, "lr"),
+        (-0.1, 1.0, "lr"),
+        (np.nan, 1.0, "lr"),
+        (0.1, 0.0, "batch"),
+        (0.1, np.nan, "batch"),
+        ("x", 1, "lr"),
+    ],
 )
 def test_bad_lr_and_batch_are_named(function, lr, batch, word):
     with pytest.raises(rfsim.InputError, match=word):

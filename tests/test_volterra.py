@@ -48,7 +48,9 @@ def test_kernel_and_forcing_equal_the_loops(seed):
     assert_allclose(volterra.row_sums(case.spectrum, case.schedule), expected.sum(axis=1), rtol=1e-13)
     expected = oracles.forcing_loop(lam, energy, floor, lr, batch)
     assert_allclose(volterra.forcing(case.spectrum, case.schedule), expected, rtol=1e-13)
-    assert_allclose(rfsim.kernel(case.spectrum, case.schedule)[1, 0], lr[0] ** 2 / batch[0] * np.dot(count, np.square(lam)))
+    assert_allclose(
+        rfsim.kernel(case.spectrum, case.schedule)[1, 0], lr[0] ** 2 / batch[0] * np.dot(count, np.square(lam))
+    )
 
 
 def test_row_sums_equal_the_row_mass_of_the_recursion():

@@ -1,0 +1,114 @@
+"""`rfsim.risk`: what it refuses, what it warns about, and that stability is judged by the right criterion."""
+
+import warnings
+
+import jax
+import numpy as np
+import pytest
+from cases import random_case
+from numpy.testing import assert_allclose, assert_array_equal
+
+import rfsim
+from rfsim.schedules import constant, from_arrays
+
+ONE = rfsim.spectrum([1.0], [1.0], noise_var=1.0)
+TWO = rfsim.spectrum([1.0, 0.25], [1.0, 1.0], floor=0.1, noise_var=1.0)
+
+
+def test_stable_constant_runs_quietly():
+    limit = rfsim.lr_limit(TWO, 2.0)
+    curve = rfsim.risk(TWO, constant(20_000, 0.999 * limit, 2.0))
+    assert curve.risk[-1] < rfsim.limiting_risk(TWO, 0.999 * limit, 2.0) < np.inf
+    assert (np.diff(curve.gap) > -1e-12 * curve.gap[-1]).all()
+    assert curve.gap[-1] > 200.0
+
+
+@pytest.mark.parametrize("batch", [1.0, 2.0, 64.0, np.inf])
+def test_unstable_constant_lr_is_refused_and_the_limit_named(batch):
+    limit = rfsim.lr_limit(TWO, batch)
+    for lr in (limit, 1.001 * limit, 100.0):
+        with pytest.raises(rfsim.InputError, match=rf"stability limit {limit:.6g} .*lower lr.*allow"):
+            rfsim.risk(TWO, constant(10, lr, batch))
+    assert np.isfinite(rfsim.risk(TWO, constant(10, 1.001 * limit, batch), allow_unstable=True).risk).all()
+
+
+def test_a_constant_is_judged_by_kappa_and_not_by_the_pointwise_limit():
+    # one mode at batch 1: pointwise limit 1, row limit 2/3
+    with pytest.raises(rfsim.InputError, match=r"0\.666667"):
+        rfsim.risk(ONE, constant(10, 0.7, 1.0))
+    rfsim.risk(ONE, constant(10, 0.66, 1.0))
+
+
+def test_a_step_beyond_the_pointwise_limit_is_refused_by_number():
+    schedule = from_arrays([0.1, 0.1, 1.2, 0.1], [1.0, 1.0, 1.0, 1.0])
+    with pytest.raises(rfsim.InputError, match=r"lr 1\.2 at step 2 .*pointwise limit 1 "):
+        rfsim.risk(ONE, schedule)
+    schedule = from_arrays([1.2, 1.2, 1.2], [8.0, 1.0, 8.0])  # lr is fine at batch 8
+    with pytest.raises(rfsim.InputError, match="at step 1"):
+        rfsim.risk(ONE, schedule)
+    assert rfsim.risk(ONE, schedule, allow_unstable=True).risk[-1] > 0
+
+
+def test_row_mass_above_one_warns():
+    schedule = from_arrays(np.r_[np.full(30, 0.7), 0.1], np.ones(31))
+    with pytest.warns(rfsim.StabilityWarning, match=r"row mass reaches 1\.1.* at step 30"):
+        curve = rfsim.risk(ONE, schedule, at=[31])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_array_equal(rfsim.risk(ONE, schedule, at=[31], allow_unstable=True).risk, curve.risk)
+
+
+def test_row_mass_below_one_is_quiet_even_where_the_certificate_fails():
+    schedule = from_arrays([0.1, 0.9, 0.1], np.ones(3))  # certificate .9/.2 > 1, true row mass .81
+    mass = rfsim.row_mass(ONE, schedule, at=range(4))
+    assert 0.8 < mass.max() < 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rfsim.risk(ONE, schedule)
+
+
+def test_warning_points_at_the_caller():
+    with pytest.warns(rfsim.StabilityWarning) as caught:
+        rfsim.risk(ONE, from_arrays(np.r_[np.full(30, 0.7), 0.1], np.ones(31)))
+    assert caught[0].filename == __file__
+
+
+def test_routes():
+    case = random_case(1)
+    curves = [
+        rfsim.risk(case.spectrum, case.schedule, at=[0, 12], route=route, allow_unstable=True)
+        for route in ("auto", "recursion", "volterra")
+    ]
+    assert_array_equal(curves[0].risk, curves[1].risk)
+    assert_allclose(curves[2].risk, curves[1].risk, rtol=1e-12)
+    for route in ("jump?", None, "Volterra"):
+        with pytest.raises(rfsim.InputError, match="route must be one of auto, recursion, volterra"):
+            rfsim.risk(case.spectrum, case.schedule, route=route)
+
+
+def test_traced_runs_refuse_the_volterra_route():
+    with pytest.raises(rfsim.InputError, match=r"volterra .*traced"):
+        jax.jit(lambda s: rfsim.risk(s, constant(3, 0.1, 1.0), route="volterra").risk)(TWO)
+    # which spectrum would be unstable is not known under tracing, so nothing is refused there
+    assert jax.jit(lambda s: rfsim.risk(s, constant(3, 0.9, 1.0)).risk)(TWO).shape == (4,)
+
+
+def test_zero_lr_and_zero_steps_are_stable():
+    assert_allclose(rfsim.risk(TWO, from_arrays([0.0, 0.0], 1.0)).risk, 2.1)
+    assert_allclose(rfsim.risk(TWO, constant(0, 5.0, 1.0)).risk, [2.1])
+
+
+def test_default_records_are_about_two_hundred():
+    curve = rfsim.risk(TWO, constant(5000, 0.1, 4.0))
+    assert curve.step[0] == 0
+    assert curve.step[-1] == 5000
+    assert 120 < len(curve.step) <= 201
+    assert curve.step.dtype.kind == "i"
+    assert len({len(getattr(curve, name)) for name in ("step", "intrinsic_time", "risk", "gap")}) == 1
+    assert curve.floor == 0.1
+
+
+def test_progress_is_called():
+    seen = []
+    rfsim.risk(TWO, constant(100, 0.1, 4.0), progress=seen.append)
+    assert seen == [100]
