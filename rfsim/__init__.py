@@ -1,7 +1,8 @@
 """rfsim: the reference simulator for SGD learning curves on Gaussian random features.
 
-Names are loaded on first use, so that `import rfsim` and `rfsim --help` do not import jax. Importing rfsim switches float64 on
-(also for a jax that is imported later) unless the environment says JAX_ENABLE_X64=0, in which case exact functions refuse to run.
+Names are loaded on first use, so that `import rfsim` and `rfsim --help` do not import jax. Importing rfsim switches
+float64 on (also for a jax that is imported later) unless the environment says JAX_ENABLE_X64=0, in which case exact
+functions refuse to run.
 """
 
 import importlib

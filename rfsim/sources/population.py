@@ -34,10 +34,10 @@ def population(problem: Problem) -> Spectrum:
     Returns
     -------
     Spectrum. For power laws of more than a few hundred coordinates the modes are Gauss nodes and `multiplicity` says
-    how many coordinates each stands for. Sums of functions that are analytic in the eigenvalue, such as F_t and K_{t,s},
-    keep a relative accuracy of about 1e-11 (tested against full sums) until the slowest mode of a finite spectrum dies
-    out. An infinite power law with alpha <= 1/2 has infinite trace, so that
-    kappa is infinite and no constant schedule is stable on it; growing ratios are fine.
+    how many coordinates each stands for. Sums of functions that are analytic in the eigenvalue, such as F_t and
+    K_{t,s}, keep a relative accuracy of about 1e-11 (tested against full sums) until the slowest mode of a finite
+    spectrum dies out. An infinite power law with alpha <= 1/2 has infinite trace, so that kappa is infinite and no
+    constant schedule is stable on it; growing ratios are fine.
 
     Raises
     ------
