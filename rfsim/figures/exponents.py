@@ -18,8 +18,7 @@ from rfsim.spectra import Spectrum
 title = "Gap exponent against the growth of batch/lr"
 alt = (
     "Two panels, long and integrable memory. Measured gap exponents lie on the curve predicted for their window; "
-    "both stay below the "
-    "kinked line of the limit and come closer to it for a later window."
+    "before the kink of the limit both stay below it, and a later window comes closer."
 )
 
 POINTS = {"LM": (0.4, 0.3), "IM": (0.6, 0.2)}
@@ -44,7 +43,7 @@ def parameters(scale: str) -> dict[str, Any]:
         "lr": _LR,
         "batch": _BATCH,
         "noise_var": _NOISE,
-        "window": [40.0, 1e4],
+        "window": [40.0, 1e3 if scale == "test" else 1e4],
         "late_window": [1e6, 1e8],
         "vartheta": _VARTHETA[scale],
         "curve_points": {"test": 7, "quick": 33, "standard": 65, "full": 129}[scale],

@@ -29,7 +29,7 @@ alt = (
 POINTS = {"LM": (0.4, 0.3, 0.5, 2), "IM": (0.6, 0.2, 0.25, 1)}  # alpha, beta, vartheta, first batch
 NAMES = {"LM": "long memory", "IM": "integrable memory"}
 _LR, _NOISE = 0.15, 1.0
-_SIZES = {"test": (48, 6.0, 64), "quick": (256, 29.0, 128), "standard": (512, 50.0, 1024), "full": (1024, 50.0, 4096)}
+_SIZES = {"test": (96, 6.0, 16), "quick": (256, 29.0, 128), "standard": (512, 50.0, 1024), "full": (1024, 50.0, 4096)}
 _FALSE_ALARMS = 1e-3
 
 
@@ -44,6 +44,7 @@ def parameters(scale: str) -> dict[str, Any]:
         "noise_var": _NOISE,
         "steps": int(np.ceil(end / _LR)),
         "runs": runs,
+        "draws": "float32",
         "seed": 11,
     }
 
@@ -65,7 +66,7 @@ def _row(
     at = log_spaced_steps(settings["steps"], 160)
     curve = risk(source, schedule, at=at)
     sampled = log_spaced_steps(settings["steps"], 26)
-    runs = simulate(draw_runs, source, schedule, runs=settings["runs"], at=sampled)
+    runs = simulate(draw_runs, source, schedule, runs=settings["runs"], at=sampled, draws="float32")
     exact = risk(source, schedule, at=sampled)
     verdict = agreement(runs.mean, exact.risk, runs.stderr, runs=settings["runs"], false_alarm_rate=_FALSE_ALARMS)
     return {
