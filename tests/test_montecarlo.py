@@ -17,6 +17,7 @@ from rfsim.measure import agreement
 from rfsim.routes import recursion
 from rfsim.routes.montecarlo import Ensemble, law, literal, simulate
 from rfsim.routes.montecarlo.ensemble import mean_and_error
+from rfsim.routes.montecarlo.runs import _chunk_size
 from rfsim.routes.montecarlo.stretches import RECORDS, STEPS, stretches
 
 ENGINES = ("law", "literal")
@@ -159,12 +160,17 @@ def test_literal_engine_is_numpy_sgd_on_the_same_samples():
     key = jax.random.key(12)
     found = simulate(key, FEATURES, schedules.from_arrays(lr, sizes), runs=2, engine="literal", chunk=2)
     problem, weights = FEATURES.problem, np.asarray(FEATURES.weights)
+
+    @jax.jit
+    def all_draws(run, t):
+        step_key = jax.random.fold_in(jax.random.fold_in(key, run), t)
+        keys = jax.vmap(lambda i: jax.random.fold_in(step_key, i))(np.arange(max(sizes), dtype=np.uint32))
+        return jax.vmap(lambda k: jax.random.normal(k, (25,)))(keys)
+
     for run in range(2):
         a = np.zeros(weights.shape[1])
         for t, size in enumerate(sizes):
-            step_key = jax.random.fold_in(jax.random.fold_in(key, run), t)
-            keys = jax.vmap(lambda i, k=step_key: jax.random.fold_in(k, i))(np.arange(size, dtype=np.uint32))
-            draws = np.asarray(jax.vmap(lambda k: jax.random.normal(k, (25,)))(keys))
+            draws = np.asarray(all_draws(run, t))[:size]
             x = draws[:, :24] * np.sqrt(problem.eigenvalues)
             y = x @ problem.target + np.sqrt(problem.noise_var) * draws[:, 24]
             phi = x @ weights
@@ -358,6 +364,18 @@ def test_empty_schedule_gives_the_initial_risk():
     found = simulate(jax.random.key(24), SPECTRUM, schedules.constant(0, 0.1, 1), runs=2, chunk=2)
     np.testing.assert_array_equal(found.step, [0])
     np.testing.assert_allclose(found.mean, SPECTRUM.forcing_energy.sum() + SPECTRUM.floor, rtol=1e-14)
+
+
+def test_chunks_bound_memory_and_share_the_runs_evenly():
+    for engine, bytes_per_run in (("law", law.bytes_per_run(law.law_model(SPECTRUM))), ("literal", 10**5)):
+        for runs in (1, 7, 1000, 4001, 65_537):
+            size = _chunk_size(None, runs, engine, bytes_per_run)
+            chunks = -(-runs // size)
+            assert 1 <= size <= runs
+            assert size * bytes_per_run <= 256 * 2**20
+            assert size * chunks - runs < chunks  # less than one idle run per chunk
+        assert _chunk_size(None, 9, engine, 2**40) == 1  # larger than the memory allowed: one by one
+        assert _chunk_size(20, 9, engine, bytes_per_run) == 9
 
 
 # --- statistics and stretches ----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from rfsim.checks import InputError
+from rfsim.checks import InputError, RunError
 from rfsim.provenance import write_bytes
 
 _BUSY = 20.0  # a file is written again once the work since took this many times the time of writing it
@@ -45,8 +45,13 @@ class Checkpoint:
         Raises
         ------
         InputError : if the file is no checkpoint, or one of other runs; the message names what differs.
+        RunError : if there is no such folder, which is better known before the first chunk than after it.
         """
         if not self.path.exists():
+            if not self.path.parent.is_dir():
+                raise RunError(
+                    f"cannot write checkpoint {self.path}: there is no folder {self.path.parent}; make it first"
+                )
             return None
         try:
             with np.load(self.path, allow_pickle=False) as stored:

@@ -24,7 +24,7 @@ from rfsim.precision import jnp
 from rfsim.routes.montecarlo.stretches import STEPS, Stretch, risk_or_inf
 from rfsim.spectra import Array, Spectrum
 
-BLOCK = 8  # steps whose draws are made at once; divides STEPS; changes no result
+BLOCK = 16  # steps whose draws are made at once; divides STEPS; changes no result
 
 
 class LawModel(NamedTuple):
