@@ -27,8 +27,10 @@ caption { text-align: left; padding: .3rem 0; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left; vertical-align: top; }
 th { background: var(--soft); }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.passed { color: var(--good); font-weight: 600; }
-.failed { color: var(--bad); font-weight: 600; }
+td.passed { color: var(--good); font-weight: 600; }
+td.failed { color: var(--bad); font-weight: 600; }
+td:nth-child(2) { min-width: 16rem; }
+@media print { table { font-size: .7rem; } td:nth-child(2) { min-width: 0; } }
 figure { margin: 2rem 0; }
 figure img { display: block; width: 100%; height: auto; background: #ffffff; border: 1px solid var(--line); }
 figcaption { margin-top: .6rem; }

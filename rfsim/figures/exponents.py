@@ -29,7 +29,7 @@ _VARTHETA = {
     "quick": {"LM": (0.35, 0.5, 0.65, 0.8, 0.95, 1.25), "IM": (0.25, 0.5, 0.75, 1.0, 1.35)},
     "standard": {
         "LM": (0.1, 0.25, 0.35, 0.5, 0.65, 0.8, 0.95, 1.1, 1.25, 1.5),
-        "IM": (-0.1, 0.1, 0.25, 0.5, 0.75, 1.0, 1.2, 1.35, 1.5),
+        "IM": (0.0, 0.25, 0.5, 0.75, 1.0, 1.2, 1.35, 1.5),
     },
 }
 _VARTHETA["full"] = _VARTHETA["standard"]
@@ -109,24 +109,20 @@ def caption(data: dict[str, Any]) -> str:
     """How far measurement and window prediction differ, and both from the limit."""
     told = []
     for name, found in data["memory"].items():
-        measured, predicted = numbers(found["measured"]), numbers(found["finite_window"])
-        limit = numbers(found["limit"])
+        measured, predicted, limit = (numbers(found[key]) for key in ("measured", "finite_window", "limit"))
+        stable = np.isfinite(limit)
         told.append(
             f"{NAMES[name]} (alpha = {found['alpha']:g}, q_K = {found['q_memory']:.4g}): measured and window "
-            f"prediction differ by at "
-            f"most {np.nanmax(np.abs(measured - predicted)):.4f}, measured and limit by up to "
-            f"{np.nanmax(np.abs(measured - limit)):.3f}"
+            f"prediction differ by at most {np.max(np.abs(measured - predicted)[stable]):.4f}, measured and limit by "
+            f"up to {np.max(np.abs(measured - limit)[stable]):.3f}"
         )
     window, late_window = plain_span(data["window"]), plain_span(data["late_window"])
     return (
-        f"Exponent of the gap (what label noise adds to the risk) when batch/lr grows like T^vartheta at infinite "
-        f"width. Points: fitted to "
-        f"the exact recursion over T in {window}; bars: how far a local exponent inside the window may lie from the "
-        f"fit. "
-        f"Blue: slope of the continuum integral over the same window, and dashed over {late_window}. Black: the limit. "
-        f"Shaded: growing row mass, where no limit exists. {'. '.join(told)}. A constant lr {_LR:.4g}, first batch "
-        f"{_BATCH}, "
-        f"sigma^2 = {_NOISE:g}."
+        "Exponent of the gap (what label noise adds to the risk) when batch/lr grows like T^vartheta at infinite "
+        f"width. Points: fitted to the exact recursion over T in {window}; bars: how far a local exponent inside the "
+        "window may lie from the fit. Blue: slope of the continuum integral over the same window, and dashed over "
+        f"{late_window}. Black: the limit. Shaded: growing row mass, where no limit exists and the integral leaves "
+        f"out the feedback. {'. '.join(told)}. A constant lr {_LR:.4g}, first batch {_BATCH}, sigma^2 = {_NOISE:g}."
     )
 
 

@@ -39,8 +39,7 @@ from rfsim.stationary import kappa
 title = "A rapidly decaying target"
 alt = (
     "Three log-log panels against intrinsic time. Forcing and its spectral mass bend below every power; the kernel "
-    "and its mass follow "
-    "a straight line of slope -3/4; the risk of SGD follows forcing first and then a power law."
+    "and its mass follow a straight line of slope -3/4; the risk of SGD follows forcing first and then a power law."
 )
 
 _ALPHA, _LR, _BATCH, _WIDTH = 0.4, 0.05, 16, 524288
@@ -49,7 +48,7 @@ _SAMPLED = {  # width, steps, runs of the Monte Carlo
     "test": (96, 400, 16),
     "quick": (8192, 2000, 20),
     "standard": (16384, 20000, 20),
-    "full": (65536, 20000, 20),
+    "full": (524288, 20000, 20),
 }
 _WINDOW = (100.0, 800.0)
 
@@ -195,20 +194,15 @@ def caption(data: dict[str, Any]) -> str:
         compared += f" and {data['width']:,} modes give {sampled['full_width_fit']:.4f}"
     return (
         f"Aligned modes lambda_j = j^-0.8 with target energy |theta_j|^2 proportional to e^-j, lr {_LR:g}, batch "
-        f"{_BATCH}, no label noise; "
-        f"kappa = {data['kappa']:.6f}. Exact curves: {data['width']:,} modes to T = {end:g}. (a) Forcing, and the "
-        f"share of forcing energy "
-        f"on eigenvalues below 1/T: both bend below every power. (b) The kernel and the share of kernel weight below "
-        f"1/T follow "
-        f"T^-{data['guide_exponent']:g}. (c) SGD: mean of {sampled['runs']} runs, exact in law, at "
-        f"{sampled['width']:,} modes to T = "
+        f"{_BATCH}, no label noise; kappa = {data['kappa']:.6f}. Exact curves: {data['width']:,} modes to T = "
+        f"{end:g}. (a) Forcing, and the share of forcing energy on eigenvalues below 1/T: both bend below every "
+        f"power. (b) The kernel and the share of kernel weight below 1/T follow T^-{data['guide_exponent']:g}. (c) "
+        f"SGD: mean of {sampled['runs']} runs, exact in law, at {sampled['width']:,} modes to T = "
         f"{max(sampled['time']):g}; band from the 10 % to the 90 % quantile of single runs; the risk follows forcing "
-        f"first and memory "
-        f"later. Exact exponent on {plain_span(data['window'])}: {exact['exponent']:.4f} (limit "
-        f"{data['guide_exponent']:g}). SGD on {window}: "
-        f"{fit['exponent']:.3f} +- {fit['stderr']:.3f}, where {compared}. Largest |z| of the mean against the exact "
-        f"curve of its width: "
-        f"{sampled['largest_z']:.2f} over {len(sampled['time']) - 1} records. Risk at T = {end:g}: {risk[end]:.5e}."
+        f"first and memory later. Exact exponent on {plain_span(data['window'])}: {exact['exponent']:.4f} (limit "
+        f"{data['guide_exponent']:g}). SGD on {window}: {fit['exponent']:.3f} +- {fit['stderr']:.3f}, where "
+        f"{compared}. Largest |z| of the mean against the exact curve of its width: {sampled['largest_z']:.2f} over "
+        f"{len(sampled['time']) - 1} records. Risk at T = {end:g}: {risk[end]:.5e}."
     )
 
 
@@ -265,7 +259,7 @@ def draw(data: dict[str, Any]) -> Figure:
     right.axvspan(first, last, color="#eeeeee", lw=0, zorder=0)
     exponent = sampled["fit"]["exponent"]
     at = int(np.searchsorted(time, first))
-    power_guide(right, first, last, 2.5 * numbers(data["risk"])[at], exponent, f"slope -{exponent:.3f}")
+    power_guide(right, first, last, 4.0 * numbers(data["risk"])[at], exponent, f"slope -{exponent:.3f}", at_start=True)
     right.annotate(
         f"fit window\n{span(sampled['window'])}",
         (float(np.sqrt(first * last)), 0.97),
@@ -283,6 +277,6 @@ def draw(data: dict[str, Any]) -> Figure:
         xlim=(time[1], time[-1]),
         ylim=(1e-7, 2.0),
     )
-    right.legend(loc="lower left")
+    right.legend(loc="lower left", fontsize=8, handlelength=1.6)
     panel(right, "c", "risk of SGD")
     return figure

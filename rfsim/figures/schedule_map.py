@@ -30,10 +30,8 @@ from rfsim.spectra import Spectrum, spectrum
 title = "Preserve, change or destroy"
 alt = (
     "Two maps, long and integrable memory, of ratio growth against clean exponent. A grey strip is unstable, a "
-    "vertical line destroys, "
-    "above a rising and then flat curve noise changes the exponent and below it preserves it. Points of exact "
-    "dynamics and of SGD are "
-    "filled by what was measured and rimmed by what was predicted."
+    "vertical line destroys, above a rising and then flat curve noise changes the exponent and below it preserves it. "
+    "Points of exact dynamics and of SGD are filled by what was measured and rimmed by what was predicted."
 )
 
 ALPHA = {"LM": 0.4, "IM": 0.6}
@@ -266,24 +264,18 @@ def caption(data: dict[str, Any]) -> str:
         largest = max(abs(score) for point in sampled for score in point["z"])
         told.append(
             f"{NAMES[name]}, q_K = {found['q_memory']:.4g}: of {len(exact)} exact points "
-            f"{len(exact) - wrong - open_exact} show the effect "
-            f"predicted for the limit, {open_exact} are undecided and {wrong} show another; {window} do what the "
-            f"continuum predicts for "
-            f"their window. SGD ({sizes['runs']} runs, first {sizes['width']:,} modes, T in "
-            f"{plain_span(sizes['window'])}): {sampled_right} of "
-            f"{len(sampled)} as in the limit, {sampled_window} as the exact curve of the same modes and window; its "
-            f"slopes lie within "
-            f"{largest:.1f} standard errors of the exact ones"
+            f"{len(exact) - wrong - open_exact} show the effect predicted for the limit, {open_exact} undecided, "
+            f"{wrong} opposite; {window} do what the continuum predicts for their window. SGD ({sizes['runs']} runs, "
+            f"first {sizes['width']:,} modes, T in {plain_span(sizes['window'])}): {sampled_right} of {len(sampled)} "
+            f"as in the limit, {sampled_window} as the exact curve of the same modes and window; its slopes lie "
+            f"within {largest:.1f} standard errors of the exact ones"
         )
     return (
-        f"Effect of label noise when batch/lr grows like T^vartheta, against the exponent q_0 of the clean risk. "
-        f"Grey: the row mass grows "
-        f"(unstable). Heavy line: the gap stays (destroy). Solid curve q_0 = q_N(vartheta): above it noise sets a "
-        f"new exponent (change), "
-        f"below it the clean exponent survives (preserve). Dotted: where gap and clean risk have equal slopes over "
-        f"the window of the "
-        f"exact points, T in {plain_span(data['window'])}. Fill: measured effect, from the exponents of gap and "
-        f"gap/clean and their "
+        "Effect of label noise when batch/lr grows like T^vartheta, against the exponent q_0 of the clean risk. "
+        "Grey: the row mass grows (unstable). Heavy line: the gap stays (destroy). Solid curve q_0 = q_N(vartheta): "
+        "above it noise sets a new exponent (change), below it the clean exponent survives (preserve). Dotted: where "
+        "gap and clean risk have equal slopes over the window of the exact points, T in "
+        f"{plain_span(data['window'])}. Fill: measured effect, from the exponents of gap and gap/clean and their "
         f"uncertainties; rim: predicted effect. {'. '.join(told)}. lr {_LR:.4g}, first batch {_BATCH}, sigma^2 = "
         f"{_NOISE:g}."
     )

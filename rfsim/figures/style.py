@@ -106,19 +106,19 @@ def _power(value: float, pattern: str) -> str:
 
 
 def power_guide(
-    axes: Axes, start: float, stop: float, level: float, exponent: float, text: str, *, above: bool = True
+    axes: Axes, start: float, stop: float, level: float, exponent: float, text: str, *, at_start: bool = False
 ) -> None:
-    """Dotted guide level (x / start)^-exponent from `start` to `stop` with its text at the geometric middle."""
+    """Dotted guide level (x / start)^-exponent from `start` to `stop`, with its text above the middle or the start."""
     x = np.array([start, stop])
     axes.plot(x, level * (x / start) ** -exponent, ls=":", lw=1.3, color=GREY, zorder=1)
-    middle = float(np.sqrt(start * stop))
+    place = start if at_start else float(np.sqrt(start * stop))
     axes.annotate(
         text,
-        (middle, level * (middle / start) ** -exponent),
-        xytext=(3, 4 if above else -4),
+        (place, level * (place / start) ** -exponent),
+        xytext=(0, 4) if at_start else (3, 4),
         textcoords="offset points",
-        va="bottom" if above else "top",
-        ha="left" if above else "right",
+        va="bottom",
+        ha="center" if at_start else "left",
         color=GREY,
         fontsize=9,
     )

@@ -19,11 +19,9 @@ from rfsim.sources.features import sample_features
 
 title = "Two groupings of one risk"
 alt = (
-    "Four stacked area charts of risk against intrinsic time, two for long and two for integrable memory. In each "
-    "row the same total is "
-    "split into forcing plus memory and into clean plus gap; a hatched strip, the memory of the clean run, changes "
-    "sides. Dots of SGD "
-    "lie on the total."
+    "Four stacked area charts of risk against intrinsic time, two for long and two for integrable memory. In each row "
+    "the same total is split into forcing plus memory and into clean plus gap; a hatched strip, the memory of the "
+    "clean run, changes sides. Dots of SGD lie on the total."
 )
 
 POINTS = {"LM": (0.4, 0.3, 0.5, 2), "IM": (0.6, 0.2, 0.25, 1)}  # alpha, beta, vartheta, first batch
@@ -98,20 +96,17 @@ def caption(data: dict[str, Any]) -> str:
         end = {key: row[key][-1] for key in ("risk", "forcing", "memory", "clean", "gap", "clean_memory")}
         told.append(
             f"{NAMES[name]} (alpha {row['alpha']:g}, beta {row['beta']:g}, batch {row['batch']} (1 + "
-            f"T)^{row['vartheta']:g} rounded up) at T = {row['time'][-1]:.3g}: risk "
-            f"{end['risk']:.4f} = forcing {end['forcing']:.4f} + memory {end['memory']:.4f} = clean "
-            f"{end['clean']:.4f} + gap "
-            f"{end['gap']:.4f}, memory of the clean run {end['clean_memory']:.4f}; SGD "
-            f"{'agrees' if row['agrees'] else 'disagrees'}, largest "
-            f"|z| {row['largest_z']:.2f} (threshold {row['threshold']:.2f} at a family-wise false-alarm rate of "
-            f"{_FALSE_ALARMS:g})"
+            f"T)^{row['vartheta']:g} rounded up) at T = {row['time'][-1]:.3g}: risk {end['risk']:.4f} = forcing "
+            f"{end['forcing']:.4f} + memory {end['memory']:.4f} = clean {end['clean']:.4f} + gap {end['gap']:.4f}, "
+            f"memory of the clean run {end['clean_memory']:.4f}; SGD {'agrees' if row['agrees'] else 'disagrees'}, "
+            f"largest |z| {row['largest_z']:.2f} (threshold {row['threshold']:.2f} at a family-wise false-alarm rate "
+            f"of {_FALSE_ALARMS:g})"
         )
     return (
         f"Exact risk of one draw of W (width {data['width']}, ambient {2 * data['width']}, sigma^2 = {_NOISE:g}, "
-        f"constant lr {_LR:g}, "
-        f"growing batch), stacked in two ways. Hatched: memory of the clean run, part of the memory on the left and "
-        f"of the clean risk on the right. Dots: mean of {data['runs']} SGD runs, bars two standard errors. "
-        f"{'. '.join(told)}."
+        f"constant lr {_LR:g}, growing batch, at whose whole-number steps the memory drops), stacked in two ways. "
+        "Hatched: memory of the clean run, part of the memory on the left and of the clean risk on the right. Dots: "
+        f"mean of {data['runs']} SGD runs, bars two standard errors. {'. '.join(told)}."
     )
 
 
