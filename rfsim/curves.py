@@ -1,6 +1,7 @@
-"""The Curve: what a route returns, at recorded steps only."""
+"""The Curve: what a route returns, at recorded steps only; the State from which a run is continued."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -36,3 +37,11 @@ class Curve:
     gap: Array
     floor: float | jax.Array
     overflow_step: int | None = None
+
+
+class State(NamedTuple):
+    """Where a run stands: mode energies (n,) of forcing, of the memory of the clean run, and of the gap."""
+
+    forcing: Array
+    clean_memory: Array
+    gap: Array

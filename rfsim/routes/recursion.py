@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from rfsim.curves import Curve
+from rfsim.curves import Curve, State
 from rfsim.precision import float64_array, is_traced
 from rfsim.schedules import Array, Schedule, intrinsic_time, recorded_steps
 from rfsim.spectra import Spectrum
@@ -36,14 +36,6 @@ class Systems(NamedTuple):
     totals: jax.Array
     feedback: jax.Array
     constant: jax.Array
-
-
-class State(NamedTuple):
-    """Where a run stands: mode energies (n,) of forcing, of the memory of the clean run, and of the gap."""
-
-    forcing: Array
-    clean_memory: Array
-    gap: Array
 
 
 def initial_state(spectrum: Spectrum) -> State:
