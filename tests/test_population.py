@@ -56,7 +56,7 @@ def test_finite_ambient_above_a_million_has_no_infinite_tail():
     assert_allclose(np.sum(nodes.multiplicity), 1_500_000, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.3), (0.4, 0.3), (0.6, 0.2), (0.7, 0.9), (1.5, 0.2)])
+@pytest.mark.parametrize(("alpha", "beta"), [(0.3, 0.3), (0.4, 0.3), (0.6, 0.2), (0.7, 0.9), (1.5, 0.2), (2.0, -1.4)])
 def test_infinite_sums_are_zeta_functions(alpha, beta):
     spectrum = population(rfsim.power_law(alpha, beta))
     assert_allclose(np.sum(spectrum.forcing_energy), zeta(2 * (alpha + beta)), rtol=1e-11)
