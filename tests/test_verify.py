@@ -110,7 +110,9 @@ def test_every_declared_check_is_reported_once_with_all_fields(quick):
         assert any(check.name in line for line in told)
         json.dumps(check._asdict(), allow_nan=False)
         if check.tolerance is not None:
-            assert 0.0 < check.tolerance < 6.0
+            in_units = check.name in ("tauberian/stretched-forcing", "tauberian/rapid")  # of the next term of a series
+            # no tolerance is so wide that anything passes
+            assert 0.0 < check.tolerance < (6.0 if check.family == "montecarlo" else 1.001 if in_units else 0.06)
             assert abs(check.measured - check.predicted) <= check.tolerance
 
 

@@ -31,7 +31,8 @@ def covariance_step(H: np.ndarray, C: np.ndarray, lr: float, batch: float, noise
     """One step of the covariance iteration above."""
     HC = H @ C
     spread = (1.0 + 1.0 / batch) * (HC @ H) + (np.trace(C) + noise) / batch * (H @ H)
-    return C - lr * (HC + HC.T) + lr**2 * spread
+    # C H and not (H C)^T: that would let an antisymmetric rounding error of C grow
+    return C - lr * (HC + C @ H) + lr**2 * spread
 
 
 def covariance_risk(

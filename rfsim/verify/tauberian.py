@@ -260,7 +260,7 @@ def _finite() -> Check:
     j = np.arange(64)
     lam, lr, batch = 10.0 ** (-j / 63.0), 0.05, 16.0
     weight = lam / (j + 1.0)
-    early, late = 1000.0, 1010.0
+    early, late = 3200.0, 3210.0
     values = survival(lam, weight, lr, batch, [early, late])
     rate = -math.log(values[1] / values[0]) / (late - early)
     slowest, next_one = lam[-1], lam[-2]
@@ -269,7 +269,7 @@ def _finite() -> Check:
     others = float(np.sum(weight[:-1])) / weight[-1] * math.exp(-2.0 * 0.9 * (next_one - slowest) * early)
     return near(
         "tauberian/finite",
-        "64 modes in [.1, 1]: F decays exponentially with rate -log q(l_min)/eta, no power law (rate at T = 1000)",
+        "64 modes in [.1, 1]: F decays exponentially with rate -log q(l_min)/eta, no power law (rate at T = 3200)",
         predicted,
         rate,
         2.0 * others + 1e-10,
