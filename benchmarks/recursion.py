@@ -2,7 +2,8 @@
 
     python benchmarks/recursion.py
 
-Every ratio pairs two ways of doing the same arithmetic, in turn, and takes the median over rounds; both are compiled and warm.
+Every ratio pairs two ways of doing the same arithmetic, in turn, and takes the median over rounds; both are compiled
+and warm.
 """
 
 import resource
@@ -131,9 +132,8 @@ def main() -> None:
     def curves() -> object:
         return recursion.risk(spectrum, schedule, at=steps).risk
 
-    print(
-        f"exact recursion, {MODES} modes, {STEPS} steps, {jax.devices()[0].device_kind}; median of {ROUNDS} paired rounds\n"
-    )
+    device = jax.devices()[0].device_kind
+    print(f"exact recursion, {MODES} modes, {STEPS} steps, {device}; median of {ROUNDS} paired rounds\n")
     print(f"{'':44}{'us/step':>9}{'other':>9}{'ratio':>8}{'wanted':>9}")
     rows = [
         (

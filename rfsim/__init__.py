@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rfsim.routes.recursion import terminal_risk as terminal_risk
     from rfsim.routes.volterra import kernel as kernel
     from rfsim.schedules import Schedule as Schedule
+    from rfsim.sources.equivalent import equivalent as equivalent
     from rfsim.sources.features import Features as Features
     from rfsim.sources.features import aligned_features as aligned_features
     from rfsim.sources.features import feature_spectrum as feature_spectrum
@@ -63,6 +64,7 @@ _HOMES = {
         "random_features",
         "sample_features",
     ),
+    "sources.equivalent": ("equivalent",),
     "sources.population": ("population",),
     "stationary": ("kappa", "limiting_risk", "lr_limit"),
     "routes.recursion": ("row_mass", "terminal_risk"),

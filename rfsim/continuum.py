@@ -1,7 +1,7 @@
 """The continuum picture: profiles F(T) and k(x) of a Spectrum, and the integral that accumulates injected noise.
 
-It is what a finite-window exponent is compared with first: no fit, no limit, only the spectrum and the ratio path. It differs from
-the exact dynamics by terms of first order in lr times the largest eigenvalue.
+It is what a finite-window exponent is compared with first: no fit, no limit, only the spectrum and the ratio path. It
+differs from the exact dynamics by terms of first order in lr times the largest eigenvalue.
 """
 
 import jax
@@ -40,8 +40,8 @@ def accumulate(
 
     Parameters
     ----------
-    time : (k,) increasing from 0; source, ratio : (k,) values there; source/ratio is taken as linear between the points and
-        integrated exactly against every mode's exponential, so stiff modes cost nothing.
+    time : (k,) increasing from 0; source, ratio : (k,) values there; source/ratio is taken as linear between the points
+        and integrated exactly against every mode's exponential, so stiff modes cost nothing.
     feedback : solve N = int k (source + N) / r instead: accumulated noise makes noise itself.
 
     Returns
@@ -57,7 +57,8 @@ def accumulate(
     if grid.size < 2 or grid[0] != 0.0 or (np.diff(grid) <= 0.0).any():
         raise InputError("time must increase strictly from 0 over at least two points; use rfsim.continuum.time_grid")
     drive = np.broadcast_to(np.asarray(source, dtype=np.float64), grid.shape)
-    inverse = 1.0 / np.broadcast_to(finite_vector("ratio", np.atleast_1d(ratio), least=0.0, strict=True), grid.shape)
+    ratios = finite_vector("ratio", np.atleast_1d(np.asarray(ratio)), least=0.0, strict=True)
+    inverse = 1.0 / np.broadcast_to(ratios, grid.shape)
     weight = jnp.asarray(spectrum.multiplicity * np.square(spectrum.eigenvalues))
     totals = _accumulate(
         jnp.asarray(spectrum.eigenvalues), weight, jnp.diff(grid), drive, inverse, jnp.asarray(float(feedback))
@@ -95,7 +96,7 @@ def _accumulate(
 
 def _laplace(eigenvalues: object, weight: object, time: object) -> np.ndarray:
     """Sum over modes of weight_j exp(-2 time l_j), in pieces that keep memory small."""
-    times = np.atleast_1d(finite_vector("time", np.atleast_1d(time), least=0.0))
+    times = np.atleast_1d(finite_vector("time", np.atleast_1d(np.asarray(time)), least=0.0))
     lam, mass = np.asarray(eigenvalues), np.asarray(weight)
     values = np.zeros(times.size)
     piece = max(1, 2**22 // times.size)

@@ -22,6 +22,8 @@ from rfsim.precision import float64_array, is_traced
 
 Array = np.ndarray | jax.Array
 
+_LAID_OUT = 2**24  # coordinates up to which a power law is laid out in arrays; beyond, its exponents say it all
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -32,8 +34,9 @@ class Problem:
 
     Attributes
     ----------
-    eigenvalues : (v,) population eigenvalues lambda_j > 0; empty when `ambient` is infinite.
-    target : (v,) target coefficients theta*_j; empty when `ambient` is infinite.
+    eigenvalues : (v,) population eigenvalues lambda_j > 0; empty for a power law of infinite or huge `ambient`, see
+        `laid_out`.
+    target : (v,) target coefficients theta*_j; likewise.
     noise_var : () label-noise variance sigma^2.
     alpha, beta : power-law exponents, or None for an arbitrary problem.
     ambient : ambient dimension v, an int or `math.inf`.
@@ -76,17 +79,33 @@ def power_law(alpha: float, beta: float, *, ambient: int | float = math.inf, noi
     Raises
     ------
     InputError : for exponents, ambient dimension or noise out of range.
-    RunError : if arrays over the ambient dimension would not fit into memory; the message says how many GiB they need.
     """
     alpha, beta = check_power_law(alpha, beta)
     noise_var = non_negative_number("noise_var", noise_var)
+    empty = np.zeros(0)
     if ambient == math.inf:
-        empty = np.zeros(0)
         return Problem(empty, empty, noise_var, alpha, beta, math.inf)
     size = whole_number("ambient", ambient)
+    bare = Problem(empty, empty, noise_var, alpha, beta, size)
+    return bare if size > _LAID_OUT else laid_out(bare)
+
+
+def laid_out(problem: Problem) -> Problem:
+    """The problem with its eigenvalues and target as arrays (v,), whatever their size.
+
+    Raises
+    ------
+    InputError : for an infinite ambient dimension.
+    RunError : if the arrays would not fit into memory; the message says how many GiB they need.
+    """
+    if problem.eigenvalues.shape[0] > 0 or problem.alpha is None or problem.beta is None:
+        return problem
+    if problem.ambient == math.inf:
+        raise InputError("ambient is infinite, so the modes cannot be listed; pass a finite ambient dimension")
+    size = int(problem.ambient)
     require_memory(f"ambient dimension {size}", 8.0 * 4 * size, "lower ambient, or width when ambient follows it")
     index = np.arange(1, size + 1, dtype=np.float64)
-    return Problem(index ** (-2.0 * alpha), index ** (-beta), noise_var, alpha, beta, size)
+    return problem.replace(eigenvalues=index ** (-2.0 * problem.alpha), target=index ** (-problem.beta))
 
 
 def problem(eigenvalues: object, target: object, *, noise_var: float = 0.0) -> Problem:

@@ -15,6 +15,7 @@ LONGEST = 400  # lines
 # floor of a module or of everything in a package; the longest matching name counts
 FLOORS = {
     "checks": 0,
+    "double_double": 0,
     "version": 0,
     "precision": 0,
     "progress": 0,
@@ -28,6 +29,7 @@ FLOORS = {
     "exponents": 2,
     "gap_laws": 2,
     "memory_edge": 2,
+    "rational_gauss": 1,
     "regimes": 2,
     "sources": 2,
     "stationary": 2,
@@ -71,6 +73,7 @@ PUBLIC = {
     # problems and spectra
     "aligned_features",
     "feature_spectrum",
+    "equivalent",
     "population",
     "power_law",
     "problem",

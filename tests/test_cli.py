@@ -11,6 +11,7 @@ import pytest
 
 from rfsim.cli import main
 
+EXPONENT = ["exponent", "--alpha", "0.6", "--beta", "0.2", "--lr", "0.1", "--batch", "4"]
 RISK = ["risk", "--alpha", "0.4", "--beta", "0.3", "--width", "16", "--lr", "0.1", "--batch", "4"]
 
 
@@ -250,10 +251,10 @@ def test_empty_schedule_gives_the_initial_risk(capsys: pytest.CaptureFixture[str
         ([*RISK, "--steps", "5", "--nonsense"], 2, "nonsense"),
         (["risk", "--beta", "0.3", "--lr", "0.1", "--batch", "4", "--steps", "5"], 2, "alpha"),
         (["risk", "--alpha", "0.2", "--beta", "0.4", "--lr", "0.1", "--batch", "4", "--steps", "5"], 2, "1/4"),
-        (["risk", "--alpha", "-1", "--beta", "3", "--width", "4", "--lr", "1", "--batch", "4", "--steps", "5"], 2, "alpha"),
-        (["exponent", "--alpha", "0.6", "--beta", "0.2", "--lr", "0.1", "--batch", "4", "--window", "9"], 2, "window"),
-        (["exponent", "--alpha", "0.6", "--beta", "0.2", "--lr", "0.1", "--batch", "4", "--window", "9,1"], 2, "window"),
-        (["exponent", "--alpha", "0.6", "--beta", "0.2", "--lr", "0.1", "--batch", "4", "--window", "9,99"], 2, "noise_var"),
+        (["risk", "--alpha", "-1", "--beta", "3", *RISK[5:], "--steps", "5"], 2, "alpha"),
+        ([*EXPONENT, "--window", "9"], 2, "window"),
+        ([*EXPONENT, "--window", "9,1"], 2, "window"),
+        ([*EXPONENT, "--window", "9,99"], 2, "noise_var"),
         (["simulate", *RISK[1:], "--steps", "5", "--runs", "1"], 2, "runs"),
         (["simulate", "--alpha", "0.6", "--beta", "0.2", "--lr", "0.1", "--batch", "4", "--steps", "5"], 2, "ambient"),
         (["verify", "--only", "astrology"], 2, "astrology"),

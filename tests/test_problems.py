@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rfsim
+from rfsim.problems import laid_out
 
 
 def test_power_law_counts_from_one_to_v():
@@ -63,9 +64,16 @@ def test_bad_noise_is_named(noise):
         rfsim.problem([1.0], [1.0], noise_var=noise)
 
 
-def test_ambient_beyond_memory_says_how_much():
+def test_a_huge_power_law_is_not_laid_out_until_somebody_asks():
+    huge = rfsim.power_law(0.4, 0.3, ambient=10**12)
+    assert huge.eigenvalues.shape == (0,)
+    assert huge.ambient == 10**12
     with pytest.raises(rfsim.RunError, match=r"ambient dimension 1000000000000 needs 29802\.\d GiB.*lower ambient"):
-        rfsim.power_law(0.4, 0.3, ambient=10**12)
+        laid_out(huge)
+    with pytest.raises(rfsim.InputError, match="ambient is infinite"):
+        laid_out(rfsim.power_law(0.4, 0.3))
+    small = rfsim.power_law(0.4, 0.3, ambient=3)
+    assert laid_out(small) is small
 
 
 def test_arbitrary_problem():

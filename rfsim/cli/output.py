@@ -13,7 +13,7 @@ from rfsim.provenance import json_ready
 def emit(
     result: dict[str, Any], as_json: bool, *, reasons: dict[str, str] | None = None, table: tuple[str, ...] = ()
 ) -> None:
-    """Print `result`; `reasons` says for each null why it is null; the arrays named in `table` become columns of text."""
+    """Print `result`; `reasons` says why each null is null; the arrays named in `table` become columns of text."""
     reasons = dict(reasons or {})
     for name, value in result.items():
         if name not in reasons and _has_gap(value):

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what they mean: problem, source of the spectrum, schedule, recorded steps."""
+"""Arguments that several commands share: problem, source of the spectrum, schedule, recorded steps."""
 
 import argparse
 import math
@@ -33,7 +33,9 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, spectrum_file: bool
             "--spectrum", metavar="FILE.csv", help="columns eigenvalue,target_energy; replaces alpha, beta and width"
         )
     group.add_argument(
-        "--source", choices=("sampled", "population"), help="default: sampled with --width, else population"
+        "--source",
+        choices=("sampled", "equivalent", "population"),
+        help="sampled W (default with --width), its deterministic equivalent, or infinite width (default without)",
     )
     group.add_argument(
         "--seed", type=int, default=0, metavar="S", help="drives W and, independently, the runs; default 0"
@@ -75,6 +77,7 @@ def read_source(options: argparse.Namespace, *, every_mode: bool = False) -> Sou
     import jax
 
     import rfsim
+    from rfsim.problems import laid_out
 
     seed = whole_number("seed", options.seed, least=0)
     feature_key, runs_key = jax.random.split(jax.random.key(seed))
@@ -86,11 +89,18 @@ def read_source(options: argparse.Namespace, *, every_mode: bool = False) -> Sou
         if getattr(options, name) is None:
             raise InputError(f"{name} is missing; give --alpha and --beta, or --spectrum FILE.csv")
     source = options.source or ("sampled" if options.width is not None else "population")
-    if source == "sampled":
+    if source != "population":
         if options.width is None:
-            raise InputError("width is missing; source sampled needs --width M (number of trained features)")
+            raise InputError(f"width is missing; source {source} needs --width M (number of trained features)")
         width = whole_number("width", options.width)
         ambient = 2 * width if options.ambient is None else _ambient(options.ambient)
+    if source == "equivalent":
+        if every_mode:
+            raise InputError("source equivalent has no modes to run SGD on; use --source sampled or population")
+        problem = rfsim.power_law(options.alpha, options.beta, ambient=ambient, noise_var=options.noise_var)
+        spectrum = rfsim.equivalent(problem, width)
+        return Source(spectrum, source, problem, width, runs_key, lambda: rfsim.aligned_features(spectrum))
+    if source == "sampled":
         if ambient == math.inf:
             raise InputError("ambient is inf, but W can only be sampled with finitely many rows; give --ambient V")
         from rfsim.sources.features import require_room
@@ -109,7 +119,7 @@ def read_source(options: argparse.Namespace, *, every_mode: bool = False) -> Sou
             raise InputError(
                 "ambient is inf, but SGD can only be run on finitely many modes; give --width or --ambient V"
             )
-        problem = rfsim.power_law(options.alpha, options.beta, ambient=ambient, noise_var=options.noise_var)
+        problem = laid_out(rfsim.power_law(options.alpha, options.beta, ambient=ambient, noise_var=options.noise_var))
         spectrum = rfsim.population(problem.replace(alpha=None, beta=None))
     else:
         problem = rfsim.power_law(options.alpha, options.beta, ambient=ambient, noise_var=options.noise_var)

@@ -72,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
     if not found.passed:
         warn(
             f"the ensemble mean is {found.max_abs_z:.2f} standard errors off somewhere, beyond {found.threshold:.2f}; "
-            f"that happens by chance in {found.false_alarm_rate:g} of such ensembles, or with heavy tails near instability"
+            f"that happens by chance in {found.false_alarm_rate:g} of such ensembles, or with heavy tails near "
+            f"instability"
         )
     return 0

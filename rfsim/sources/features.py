@@ -15,7 +15,7 @@ from scipy import linalg
 
 from rfsim.checks import InputError, RunError, require_memory, whole_number
 from rfsim.precision import float64_array, jnp, require_float64
-from rfsim.problems import Problem
+from rfsim.problems import Problem, laid_out
 from rfsim.spectra import Spectrum
 
 _COPIES = 4  # arrays of the size of W alive at once while sampling and factorising
@@ -47,7 +47,7 @@ def sample_features(key: jax.Array, problem: Problem, width: int) -> Spectrum:
     RunError : if W would not fit into memory; the message says how many GiB it needs.
     """
     features = random_features(key, problem, width)
-    return _spectrum(problem, np.asarray(features.weights), full_rank=True)
+    return _spectrum(features.problem, np.asarray(features.weights), full_rank=True)
 
 
 def random_features(key: jax.Array, problem: Problem, width: int) -> Features:
@@ -58,6 +58,7 @@ def random_features(key: jax.Array, problem: Problem, width: int) -> Features:
     if problem.ambient == math.inf:
         raise InputError("ambient is infinite, but W can only be sampled with finitely many rows; pass ambient=2*width")
     require_room(int(problem.ambient), width)
+    problem = laid_out(problem)
     weights = jax.random.normal(key, (int(problem.ambient), width), dtype=jnp.float64) / math.sqrt(width)
     return Features(problem, np.asarray(weights))
 

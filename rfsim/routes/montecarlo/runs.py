@@ -12,8 +12,8 @@ from rfsim.precision import is_traced, jnp, require_float64
 from rfsim.routes.montecarlo import law, literal
 from rfsim.routes.montecarlo.checkpoints import Checkpoint, fingerprint
 from rfsim.routes.montecarlo.ensemble import Ensemble, mean_and_error
-from rfsim.routes.montecarlo.stretches import check_batches, recorded_steps, stretches
-from rfsim.schedules import Schedule, intrinsic_time
+from rfsim.routes.montecarlo.stretches import check_batches, stretches
+from rfsim.schedules import Schedule, intrinsic_time, recorded_steps
 from rfsim.sources.features import Features, aligned_features, check_key, feature_spectrum
 from rfsim.spectra import Spectrum
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rfsim.checks import InputError
 from rfsim.precision import jnp
-from rfsim.schedules import Array, Schedule, log_spaced_steps
+from rfsim.schedules import Array, Schedule
 
 STEPS = 256
 RECORDS = 32
@@ -31,19 +31,6 @@ class Stretch(NamedTuple):
     batch: Array
     record: Array
     place: Array
-
-
-def recorded_steps(at: object, last: int) -> np.ndarray:
-    """Return the recorded steps (k,) as strictly increasing ints in 0..last, or raise InputError."""
-    if at is None:
-        return log_spaced_steps(last)
-    given = np.atleast_1d(np.asarray(at))
-    if given.ndim != 1 or given.size == 0 or given.dtype.kind not in "iuf" or not (given == np.floor(given)).all():
-        raise InputError(f"at must list whole steps, got {at!r}; give for example at=[0, 10, 100]")
-    steps = given.astype(np.int64)
-    if (np.diff(steps) <= 0).any() or steps[0] < 0 or steps[-1] > last:
-        raise InputError(f"at must hold strictly increasing steps in 0..{last}, got {at!r}; sort them or stay within")
-    return steps
 
 
 def check_batches(schedule: Schedule) -> None:
