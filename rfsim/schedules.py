@@ -219,6 +219,8 @@ def cosine(steps: int, lr: float, batch: float, *, to: float = 0.1, warmup: floa
     if up > steps:
         raise InputError(f"warmup takes {up} steps but the schedule has {steps}; shorten it")
     done = np.clip((np.arange(steps) - up) / max(steps - 1 - up, 1), 0.0, 1.0)
+    if steps > up:
+        done[-1] = 1.0
     factor = to + (1.0 - to) * 0.5 * (1.0 + np.cos(np.pi * done))
     return Schedule(lr * _with_warmup(factor, up), np.full(steps, batch))
 
@@ -330,8 +332,17 @@ def log_spaced_steps(last: int, count: int = 200) -> np.ndarray:
     count = whole_number("count", count, least=2)
     if last <= count:
         return np.arange(last + 1)
-    exact = np.exp(np.linspace(0.0, math.log(last), count - 1))
-    return np.unique(np.concatenate([[0], np.rint(exact).astype(np.int64), [last]]))
+
+    def spaced(points: int) -> np.ndarray:
+        exact = np.exp(np.linspace(0.0, math.log(last), points))
+        return np.unique(np.concatenate([[0], np.rint(exact).astype(np.int64), [last]]))
+
+    # early points share a step, so more points than steps are needed; spaced(p) grows with p up to its rounding
+    low, high = count - 1, 64 * count
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if spaced(middle).size <= count else (low, middle)
+    return spaced(low)
 
 
 def recorded_steps(at: object, last: int) -> np.ndarray:
