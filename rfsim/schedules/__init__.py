@@ -4,27 +4,46 @@ Step t (0-based) uses lr[t] and the mean over batch[t] fresh samples; a schedule
 """
 
 from rfsim.schedules.clock import intrinsic_time, log_spaced_steps, recorded_steps
-from rfsim.schedules.files import from_callable, read_schedule
-from rfsim.schedules.record import Array, Schedule, from_arrays, is_constant, require_steps
+from rfsim.schedules.files import from_callable, read_schedule, write_schedule
+from rfsim.schedules.powers import polynomial, power
+from rfsim.schedules.record import Array, Schedule, from_arrays, is_constant, join, require_steps
 from rfsim.schedules.shapes import _length as _length
-from rfsim.schedules.shapes import constant, cosine, eight_one_one, power, wsd
+from rfsim.schedules.shapes import (
+    batch_ramp,
+    constant,
+    cosine,
+    eight_one_one,
+    exponential,
+    linear,
+    stages,
+    warmed,
+    wsd,
+)
 from rfsim.schedules.spec import from_spec
 
 __all__ = [
     "Array",
     "Schedule",
+    "batch_ramp",
     "constant",
     "cosine",
     "eight_one_one",
+    "exponential",
     "from_arrays",
     "from_callable",
     "from_spec",
     "intrinsic_time",
     "is_constant",
+    "join",
+    "linear",
     "log_spaced_steps",
+    "polynomial",
     "power",
     "read_schedule",
     "recorded_steps",
     "require_steps",
+    "stages",
+    "warmed",
+    "write_schedule",
     "wsd",
 ]

@@ -7,7 +7,8 @@ import jax
 import numpy as np
 
 from rfsim.checks import InputError, positive_number, whole_number
-from rfsim.precision import jnp
+from rfsim.precision import is_traced, jnp
+from rfsim.provenance import write_text
 from rfsim.schedules.record import Schedule, from_arrays
 from rfsim.spectra import read_columns
 
@@ -43,3 +44,20 @@ def read_schedule(path: str | Path) -> Schedule:
             f"got {step[order][row]:g} where {row} was expected"
         )
     return from_arrays(columns["lr"][order], columns["batch"][order])
+
+
+def write_schedule(path: str | Path, schedule: Schedule) -> None:
+    """Write a schedule to a CSV file with columns `step,lr,batch` from which `read_schedule` gets the same numbers.
+
+    Raises
+    ------
+    InputError : for a schedule that is traced or has no steps.
+    RunError : if the file cannot be written.
+    """
+    if is_traced(schedule):
+        raise InputError("a traced schedule has no numbers to write; call this outside of jit, vmap and grad")
+    if schedule.steps == 0:
+        raise InputError("the schedule has no steps, and a file needs at least one row; give it steps")
+    columns = np.asarray(schedule.lr).tolist(), np.asarray(schedule.batch).tolist()
+    rows = (f"{step},{lr!r},{batch!r}" for step, (lr, batch) in enumerate(zip(*columns, strict=True)))
+    write_text(path, "\n".join(["step,lr,batch", *rows]) + "\n")

@@ -5,7 +5,14 @@ from dataclasses import dataclass, replace
 import jax
 import numpy as np
 
-from rfsim.checks import InputError, require_entries, require_memory, same_length
+from rfsim.checks import (
+    InputError,
+    positive_number,
+    require_entries,
+    require_memory,
+    same_length,
+    whole_number,
+)
 from rfsim.precision import float64_array, is_traced, jnp
 
 Array = np.ndarray | jax.Array
@@ -42,6 +49,29 @@ class Schedule:
         """Return steps start..stop-1 as a schedule of their own."""
         return replace(self, lr=self.lr[start:stop], batch=self.batch[start:stop])
 
+    def scaled(self, *, lr: float = 1.0, batch: float = 1.0) -> "Schedule":
+        """Return the schedule with every lr times `lr` and every batch times `batch`, two positive numbers."""
+        factors = positive_number("lr", lr), positive_number("batch", batch)
+        return replace(self, lr=self.lr * factors[0], batch=self.batch * factors[1])
+
+    def extended(self, steps: int) -> "Schedule":
+        """Return the schedule for a longer horizon of `steps` steps: flat after its end, at its last lr and batch.
+
+        Raises
+        ------
+        InputError : if `steps` is below the present number of steps (use `part`), or there is no last step.
+        """
+        steps = whole_number("steps", steps, least=0)
+        if steps < self.steps:
+            raise InputError(f"steps must be at least the present {self.steps}, got {steps}; use part to shorten")
+        if steps == self.steps:
+            return self
+        if self.steps == 0:
+            raise InputError("an empty schedule has no last lr and batch to go on with; give it at least one step")
+        require_steps(steps)
+        last = jax.tree.map(lambda values: values[-1:].repeat(steps - self.steps), self)
+        return join(self, last)
+
 
 def from_arrays(lr: object, batch: object) -> Schedule:
     """Schedule from arrays lr (N,) >= 0 and batch (N,) > 0; a single number stands for all steps.
@@ -66,6 +96,20 @@ def from_arrays(lr: object, batch: object) -> Schedule:
     if not is_traced(size):
         require_entries("batch", np.asarray(size), np.asarray(size) > 0.0, "positive")
     return Schedule(eta, size)
+
+
+def join(*parts: Schedule) -> Schedule:
+    """One schedule after the other: the steps of the first, then those of the second, and so on.
+
+    Raises
+    ------
+    InputError : without any part.
+    """
+    if not parts:
+        raise InputError("join needs at least one schedule, got none; pass the parts in their order")
+    return jax.tree.map(
+        lambda *arrays: jnp.concatenate(arrays) if is_traced(*arrays) else np.concatenate(arrays), *parts
+    )
 
 
 def is_constant(schedule: Schedule) -> bool:

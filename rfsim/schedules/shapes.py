@@ -1,12 +1,11 @@
 """Named shapes of a schedule."""
 
-import jax
+from collections.abc import Callable
+
 import numpy as np
 
-from rfsim.checks import InputError, finite_number, one_of, positive_number, whole_number
-from rfsim.precision import jnp
-from rfsim.schedules.clock import intrinsic_time
-from rfsim.schedules.record import Schedule, from_arrays, require_steps
+from rfsim.checks import InputError, finite_number, finite_vector, one_of, positive_number, whole_number
+from rfsim.schedules.record import Schedule, require_steps
 
 
 def _checked(steps: int, lr: float, batch: float) -> tuple[int, float, float]:
@@ -88,8 +87,63 @@ def eight_one_one(steps: int, lr: float, batch: float) -> Schedule:
     return Schedule(lr * factor, np.full(steps, batch))
 
 
+def stages(steps: int, lr: float, batch: float, *, at: object, lr_to: object = 1.0, batch_to: object = 1.0) -> Schedule:
+    """Step decay of the lr, step growth of the batch, or both: new values from each of the steps `at` on.
+
+    Parameters
+    ----------
+    at : where each stage begins, as fractions of the steps or in whole steps, in increasing order.
+    lr_to, batch_to : positive values of each stage over the first lr and batch; one number stands for all stages.
+        Batches are rounded up.
+
+    Raises
+    ------
+    InputError : also for stages that do not increase, begin after the end, or lack a value.
+    """
+    steps, lr, batch = _checked(steps, lr, batch)
+    starts = [_length("at", float(place), steps) for place in finite_vector("at", np.atleast_1d(np.asarray(at)))]
+    if starts != sorted(starts) or starts[-1] > steps:
+        raise InputError(f"at must increase and lie within the {steps} steps, got steps {starts}; sort it")
+    factors = []
+    for name, given in (("lr_to", lr_to), ("batch_to", batch_to)):
+        values = finite_vector(name, np.atleast_1d(np.asarray(given)), least=0.0, strict=True)
+        if values.size not in (1, len(starts)):
+            raise InputError(f"{name} must hold one value per stage ({len(starts)}), got {values.size}; or one number")
+        factor = np.ones(steps)
+        for start, value in zip(starts, np.broadcast_to(values, len(starts)), strict=True):
+            factor[start:] = value
+        factors.append(factor)
+    return Schedule(
+        lr * factors[0], whole_batches(batch * factors[1]) if (factors[1] != 1).any() else batch * factors[1]
+    )
+
+
 def cosine(steps: int, lr: float, batch: float, *, to: float = 0.1, warmup: float = 0.0) -> Schedule:
     """Half a cosine from the peak after the warm-up to `to` times the peak, which the last step uses."""
+    return _falling(steps, lr, batch, to, warmup, lambda to, done: to + (1.0 - to) * 0.5 * (1.0 + np.cos(np.pi * done)))
+
+
+def linear(steps: int, lr: float, batch: float, *, to: float = 0.1, warmup: float = 0.0) -> Schedule:
+    """Straight line from the peak after the warm-up to `to` times the peak, which the last step uses."""
+    return _falling(steps, lr, batch, to, warmup, lambda to, done: 1.0 - (1.0 - to) * done)
+
+
+def exponential(steps: int, lr: float, batch: float, *, to: float = 0.1, warmup: float = 0.0) -> Schedule:
+    """Exponential from the peak after the warm-up to `to` > 0 times the peak, which the last step uses."""
+    if finite_number("to", to) == 0.0:
+        raise InputError("to must be above 0 for an exponential decay, got 0; it is the final lr over the peak")
+    return _falling(steps, lr, batch, to, warmup, lambda to, done: to**done)
+
+
+def _falling(
+    steps: int,
+    lr: float,
+    batch: float,
+    to: float,
+    warmup: float,
+    curve: Callable[[float, np.ndarray], np.ndarray],
+) -> Schedule:
+    """Schedule whose lr over the peak is curve(to, u), with u from 0 after the warm-up to 1 at the last step."""
     steps, lr, batch = _checked(steps, lr, batch)
     to = finite_number("to", to)
     if not 0.0 <= to <= 1.0:
@@ -98,32 +152,57 @@ def cosine(steps: int, lr: float, batch: float, *, to: float = 0.1, warmup: floa
     if up > steps:
         raise InputError(f"warmup takes {up} steps but the schedule has {steps}; shorten it")
     done = np.clip((np.arange(steps) - up) / max(steps - 1 - up, 1), 0.0, 1.0)
+    factor = curve(to, done)
     if steps > up:
-        done[-1] = 1.0
-    factor = to + (1.0 - to) * 0.5 * (1.0 + np.cos(np.pi * done))
+        factor[-1] = to
     return Schedule(lr * _with_warmup(factor, up), np.full(steps, batch))
 
 
-def power(
-    steps: int, lr: float, batch: float, *, vartheta: float, via: str = "batch", exact_batch: bool = False
+def batch_ramp(
+    steps: int,
+    lr: float,
+    batch: float,
+    *,
+    to: float = 10.0,
+    start: float = 0.0,
+    shape: str = "exp",
+    exact_batch: bool = False,
 ) -> Schedule:
-    """Ratio r(T) = (batch/lr) (1 + T)^vartheta along the intrinsic time T.
+    """Constant lr; the batch is constant and then grows to `to` times its first value, which the last step uses.
 
     Parameters
     ----------
-    via : "batch" keeps lr and uses B_t = ceil(batch (1+T_t)^vartheta) (fractions kept with `exact_batch`);
-        "lr" keeps the batch and uses lr_t = lr (1+T_t)^(-vartheta).
+    to : last batch over the first, positive.
+    start : where the ramp begins, as a fraction of the steps or in whole steps.
+    shape : of the ramp in the fraction u of it that is done: "exp" to^u, "linear" 1+(to-1)u.
+    exact_batch : keep fractions; else batches are rounded up.
     """
     steps, lr, batch = _checked(steps, lr, batch)
-    vartheta = finite_number("vartheta", vartheta)
-    one_of("via", via, ("lr", "batch"))
-    if via == "batch":
-        sizes = batch * (1.0 + intrinsic_time(np.full(steps, lr))[:-1]) ** vartheta
-        return from_arrays(np.full(steps, lr), sizes if exact_batch else np.ceil(sizes))
+    to = positive_number("to", to)
+    one_of("shape", shape, ("exp", "linear"))
+    begin = _length("start", start, steps)
+    if begin > steps:
+        raise InputError(f"start is step {begin} but the schedule has {steps}; begin the ramp earlier")
+    done = np.arange(1, steps - begin + 1) / max(steps - begin, 1)
+    factor = np.ones(steps)
+    factor[begin:] = to**done if shape == "exp" else 1.0 + (to - 1.0) * done
+    if steps > begin:
+        factor[-1] = to
+    sizes = batch * factor
+    return Schedule(np.full(steps, lr), sizes if exact_batch else whole_batches(sizes))
 
-    def step(time: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
-        eta = lr * (1.0 + time) ** (-vartheta)
-        return time + eta, eta
 
-    rates = jax.lax.scan(step, jnp.zeros(()), None, length=steps)[1]
-    return from_arrays(np.asarray(rates), np.full(steps, batch))
+def warmed(schedule: Schedule, warmup: float) -> Schedule:
+    """The schedule with a linear warm-up: its first `warmup` steps (or fraction) use lr times (step + 1) / warmup.
+
+    The length stays, the batches too. To put a warm-up in front of the first step, `join` it.
+    """
+    up = _length("warmup", warmup, schedule.steps)
+    if up > schedule.steps:
+        raise InputError(f"warmup takes {up} steps but the schedule has {schedule.steps}; shorten it")
+    return Schedule(_with_warmup(np.asarray(schedule.lr), up), schedule.batch)
+
+
+def whole_batches(sizes: np.ndarray) -> np.ndarray:
+    """Batches (N,) rounded up to whole numbers; what lies above one by rounding errors only stays that number."""
+    return np.ceil(sizes * (1.0 - 4.0 * np.finfo(np.float64).eps))
