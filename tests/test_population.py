@@ -40,6 +40,22 @@ def test_nodes_equal_the_full_sum(alpha, beta, ambient):
     assert_allclose(rfsim.kappa(nodes, 0.05, 1.0), rfsim.kappa(every, 0.05, 1.0), rtol=1e-12)
 
 
+@pytest.mark.parametrize("alpha", [2.0, 3.0, 6.0])
+def test_steep_power_laws_keep_their_digits_while_modes_are_still_alive(alpha):
+    ambient = 3000
+    nodes, every = population(rfsim.power_law(alpha, 0.3, ambient=ambient)), full(alpha, 0.3, ambient)
+    for time in np.geomspace(1.0, float(ambient) ** (2 * alpha), 40):
+        assert_allclose(forcing(nodes, time), forcing(every, time), rtol=2e-11)
+        assert_allclose(memory(nodes, time), memory(every, time), rtol=2e-11)
+
+
+def test_an_infinite_power_law_can_be_followed_as_far_as_wanted():
+    problem = rfsim.power_law(2.0, 0.1)
+    for least in (1e9, 1e15):
+        assert population(problem, least=least).eigenvalues[0] < 1.01 * least**-4.0
+    assert_allclose(np.sum(population(problem, least=1e15).forcing_energy), zeta(4.2), rtol=1e-13)
+
+
 def test_exact_dynamics_on_nodes_and_on_all_modes():
     problem = rfsim.power_law(0.45, 0.3, ambient=20_000, noise_var=0.4)
     schedule = rfsim.schedules.power(600, 0.2, 8.0, vartheta=0.6)

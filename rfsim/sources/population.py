@@ -19,17 +19,19 @@ from rfsim.spectra import Spectrum
 
 _HEAD = 64  # coordinates kept one by one
 _NODES = 12  # Gauss nodes per block
-_RATIO = 2.0  # last over first integer of a block
+_RATIO = 2.0  # last over first integer of a block, and
+_DECAY = 2.8  # ... first over last eigenvalue at most 2^_DECAY, lest a steep power law outrun the nodes
 _LAST = 1e120  # coordinate at which an infinite spectrum is closed by its tail node, at the latest
 _SMALL_EIGENVALUE = 1e-24  # ... or once eigenvalues are this small: frozen at every horizon float64 steps can reach
 
 
-def population(problem: Problem) -> Spectrum:
+def population(problem: Problem, *, least: float = 0.0) -> Spectrum:
     """Spectrum at infinite width, W = identity: eigenvalues lambda_j with target energy lambda_j theta*_j^2, no floor.
 
     Parameters
     ----------
     problem : arbitrary (all modes are kept) or a power law with finite or infinite ambient dimension.
+    least : coordinate that an infinite power law is followed up to at least, before its tail becomes one node.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def population(problem: Problem) -> Spectrum:
             f"alpha must exceed 1/4 for an infinite population, got {alpha:g}: the memory kernel sum of j^(-4 alpha) "
             f"diverges; give a finite ambient dimension or raise alpha"
         )
-    index, weight, beyond = _index_nodes(problem.ambient, alpha)
+    index, weight, beyond = _index_nodes(problem.ambient, alpha, least)
     lam = index ** (-2.0 * alpha)
     energy = weight * index ** (-2.0 * (alpha + beta))
     if math.isfinite(beyond):  # everything from coordinate `beyond` on, in one node with its energy and kernel weight
@@ -78,15 +80,16 @@ def _power_tail(exponent: float, start: float) -> float:
     return base * (1.0 + (exponent - 1.0) / (2.0 * start) + exponent * (exponent - 1.0) / (12.0 * start**2))
 
 
-def _index_nodes(ambient: float, alpha: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _index_nodes(ambient: float, alpha: float, least: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Nodes and weights for sums over j = 1..ambient, and the first integer left out (inf if none is)."""
     end = ambient + 1.0
-    limit = end if math.isfinite(end) else min(_LAST, max(1e6, _SMALL_EIGENVALUE ** (-1.0 / (2.0 * alpha))))
+    limit = end if math.isfinite(end) else min(_LAST, max(1e6, least, _SMALL_EIGENVALUE ** (-1.0 / (2.0 * alpha))))
+    ratio = min(_RATIO, 2.0 ** (_DECAY / (2.0 * alpha)))
     head = np.arange(1.0, min(_HEAD, ambient) + 1.0)
     index, weight = [head], [np.ones(head.size)]
     start = head.size + 1.0
     while start < limit:
-        stop = min(np.floor(start * _RATIO), end)
+        stop = min(max(np.floor(start * ratio), start + _NODES), end)
         nodes, weights = _uniform_gauss(stop - start)
         index.append(start + nodes)
         weight.append(weights)
