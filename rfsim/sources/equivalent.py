@@ -18,16 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsim import double_double as dd
-from rfsim.checks import InputError, RunError, whole_number
+from rfsim.checks import InputError, RunError, positive_number, whole_number
 from rfsim.double_double import DoubleDouble
 from rfsim.precision import require_float64
 from rfsim.problems import Problem
-from rfsim.rational_gauss import SPACING, rational_gauss, rule_points
+from rfsim.rational_gauss import SPACING, Rule, rational_gauss, rule_points
 from rfsim.sources.fixed_point import inverse_omega, on_negative_axis, support
 from rfsim.sources.population import population
 from rfsim.spectra import Spectrum
 
 _IDENTITY_TOLERANCE = 1e-9
+_BEYOND = 1e15  # by how much the eigenvalues of an infinite spectrum are followed down below the one at `width`
+_FINEST = 0.1  # spacing below which nothing is gained
 
 Transform = tuple[DoubleDouble, DoubleDouble]  # f(p) = int dmu/(l+p) and -f'(p)
 
@@ -66,7 +68,8 @@ def equivalent(problem: Problem, width: int, *, spacing: float = SPACING) -> Spe
 
     Raises
     ------
-    InputError : for an ambient dimension that does not exceed the width, or an infinite one with alpha <= 1/2.
+    InputError : for an ambient dimension that does not exceed the width, an infinite one with alpha <= 1/2, or a
+        spacing below 0.1.
     RunError : if the fixed point does not converge or a moment identity fails.
     """
     return equivalent_details(problem, width, spacing=spacing).spectrum
@@ -76,6 +79,8 @@ def equivalent_details(problem: Problem, width: int, *, spacing: float = SPACING
     """Like `equivalent`, with edges, residual and the errors of the moment identities."""
     require_float64()
     size = float(whole_number("width", width))
+    if positive_number("spacing", spacing) < _FINEST:
+        raise InputError(f"spacing must be at least {_FINEST:g}, got {spacing:g}; below {SPACING:g} nothing is gained")
     if problem.ambient <= size:
         raise InputError(
             f"ambient must exceed width, got {problem.ambient:g} and {width}: at ambient = width the spectrum has a "
@@ -86,7 +91,9 @@ def equivalent_details(problem: Problem, width: int, *, spacing: float = SPACING
             f"alpha must exceed 1/2 for an infinite ambient dimension, got {problem.alpha:g}: the trace diverges and "
             f"with it the spectrum of the features; give a finite ambient dimension"
         )
-    base = population(problem)
+    base = population(problem, least=size * _BEYOND ** (0.5 / problem.alpha) if problem.alpha is not None else 0.0)
+    scale, unit = _power_of_two(float(base.eigenvalues.max())), _power_of_two(float(base.forcing_energy.sum()))
+    base = base.replace(eigenvalues=base.eigenvalues / scale, forcing_energy=base.forcing_energy / unit)
     root = inverse_omega(base, size)
     lower, upper = support(base, size, float(root.high))
     energy = dd.exact(base.forcing_energy)
@@ -95,7 +102,8 @@ def equivalent_details(problem: Problem, width: int, *, spacing: float = SPACING
     trace = float((base.multiplicity * base.eigenvalues).sum())
     counted = trace / (size * upper) > size * lower / trace
     memory_transform, force_transform, residual = _transforms(base, size, floor, where.every, counted)
-    memory, forcing = rational_gauss(where, *memory_transform), rational_gauss(where, *force_transform)
+    memory = rational_gauss(where, *memory_transform)
+    forcing = rational_gauss(where, *force_transform) if base.forcing_energy.any() else Rule(np.zeros(0), np.zeros(0))
     none, nothing = np.zeros(memory.nodes.size), np.zeros(forcing.nodes.size)
     spectrum = Spectrum(
         np.concatenate([memory.nodes, forcing.nodes]),
@@ -107,9 +115,20 @@ def equivalent_details(problem: Problem, width: int, *, spacing: float = SPACING
     error = _identity_error(base, size, spectrum)
     if not error < _IDENTITY_TOLERANCE:
         raise RunError(
-            f"deterministic equivalent: a moment identity is off by {error:.1e}; raise spacing or report this"
+            f"deterministic equivalent: a moment identity is off by {error:.1e}; lower spacing (got {spacing:g}) "
+            "or report this"
         )
-    return Equivalent(spectrum, 1.0 / float(root.high), lower, upper, residual, error)
+    spectrum = spectrum.replace(
+        eigenvalues=spectrum.eigenvalues * scale,
+        forcing_energy=spectrum.forcing_energy * unit,
+        floor=float(spectrum.floor) * unit,
+    )
+    return Equivalent(spectrum, 1.0 / (float(root.high) * scale), lower * scale, upper * scale, residual, error)
+
+
+def _power_of_two(value: float) -> float:
+    """Power of two next to a positive value, by which numbers are scaled without rounding; 1 for 0."""
+    return math.ldexp(1.0, math.frexp(value)[1] - 1) if value > 0.0 else 1.0
 
 
 def _transforms(
@@ -157,8 +176,11 @@ def _identity_error(base: Spectrum, width: float, spectrum: Spectrum) -> float:
         (many.sum(), width),
         ((many * nodes).sum(), trace),
         ((many * nodes**2).sum(), (count * lam**2).sum() + trace**2 / width),
-        (force.sum() + spectrum.floor, energy.sum()),
-        ((force * nodes).sum(), (energy * lam).sum()),
-        ((force * nodes**2).sum(), (energy * (lam**2 + lam * trace / width)).sum()),
     ]
+    if energy.any():
+        pairs += [
+            (force.sum() + spectrum.floor, energy.sum()),
+            ((force * nodes).sum(), (energy * lam).sum()),
+            ((force * nodes**2).sum(), (energy * (lam**2 + lam * trace / width)).sum()),
+        ]
     return float(max(abs(found / wanted - 1.0) for found, wanted in pairs))
