@@ -7,7 +7,6 @@ then recomputed from the computed roots, which makes the eigenvectors those of a
 that differs by rounding only.
 """
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -63,7 +62,9 @@ def group(poles: np.ndarray, weights: np.ndarray) -> Groups:
     order = np.argsort(poles, kind="stable")
     ordered = poles[order]
     starts = np.concatenate([[True], ~_same(ordered[1:], ordered[:-1])])
-    for first, stop in pairwise(np.append(np.flatnonzero(starts), poles.size)):
+    bounds = np.append(np.flatnonzero(starts), poles.size)
+    for run in np.flatnonzero(np.diff(bounds) > 2):
+        first, stop = bounds[run], bounds[run + 1]
         while not _same(ordered[stop - 1], ordered[first]):  # a chain of neighbours that creeps away from its first
             first = first + int(np.argmin(_same(ordered[first:stop], ordered[first])))
             starts[first] = True
@@ -155,16 +156,17 @@ def _lowest_root(d: np.ndarray, q: np.ndarray) -> tuple[float, float, int]:
         if abs(proposed - offset) <= _EPS * abs(proposed):
             return float(shift), float(proposed), count
         if not low < proposed < high:
-            proposed = _between(low, high)
+            proposed = float(_between(np.array(low), np.array(high)))
         offset = proposed
     raise RunError(f"the lowest root of the secular equation did not converge in {_FIRST_CAP} iterations")
 
 
-def _between(low: float, high: float) -> float:
-    """A point inside (low, high): the geometric mean where both have one sign and lie far apart."""
-    if low * high > 0.0 and max(low / high, high / low) > 4.0:
-        return float(np.copysign(np.sqrt(abs(low)) * np.sqrt(abs(high)), low))
-    return 0.5 * (low + high)
+def _between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Points inside (low, high): the geometric mean where both have one sign and lie far apart, else the middle."""
+    one_sign = (np.sign(low) * np.sign(high)) > 0.0
+    a, b = np.abs(low), np.abs(high)
+    far = one_sign & (np.maximum(a, b) > 4.0 * np.minimum(a, b))
+    return np.where(far, np.copysign(np.sqrt(a) * np.sqrt(b), low), 0.5 * (low + high))
 
 
 def _roots_between(d: np.ndarray, q: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
@@ -211,8 +213,7 @@ def _roots_between(d: np.ndarray, q: np.ndarray, which: np.ndarray) -> tuple[np.
         proposed = _two_pole_root(constant, *sides, other[a])
         outside = ~((proposed > low[a]) & (proposed < high[a]))
         if outside.any():
-            fallback = np.array([_between(x, z) for x, z in zip(low[a][outside], high[a][outside], strict=True)])
-            proposed[outside] = fallback
+            proposed[outside] = _between(low[a][outside], high[a][outside])
         moved = np.abs(proposed - y) > 2.0 * _EPS * np.abs(proposed)
         offset[a] = np.where(open_, proposed, y)
         active = a[open_ & moved]

@@ -178,7 +178,8 @@ class _PowerClock:
             u += lr * u ** (-vartheta)
             values.append(u)
         self.head = np.array(values)
-        self.log_weight, self.tail = self._series()
+        self.log_weight, tail = self._series()
+        self.powers = np.append(tail[::-1], 0.0)
         self.start = self._abel(np.array(u**self.a / lr)) - (self.head.size - 1)
 
     def _series(self) -> tuple[float, np.ndarray]:
@@ -193,8 +194,7 @@ class _PowerClock:
         return weight, np.array(tail)
 
     def _abel(self, s: np.ndarray) -> np.ndarray:
-        series = sum(c * s ** -float(j) for j, c in enumerate(self.tail, 1))
-        return s / self.a + self.log_weight * np.log(s) + series
+        return s / self.a + self.log_weight * np.log(s) + np.polyval(self.powers, 1.0 / s)
 
     def time(self, step: np.ndarray) -> np.ndarray:
         """u = 1 + T at steps (k,): whole ones in the head, any later."""
@@ -202,6 +202,7 @@ class _PowerClock:
         early = self.head[np.minimum(np.floor(step), self.head.size - 1).astype(np.int64)]
         goal = np.maximum(step, self.head.size - 1) + self.start
         s = np.maximum(self.a * goal, _SERIES_FROM / 2.0)
+        s = np.maximum(self.a * (goal - self.log_weight * np.log(s)), _SERIES_FROM / 2.0)
         for _ in range(60):
             change = (self._abel(s) - goal) / (1.0 / self.a + self.log_weight / s)
             s = np.maximum(s - change, 0.5 * s)

@@ -197,6 +197,15 @@ def test_a_mode_without_memory_right_on_a_root():
     assert_allclose(sum(state.clean_memory), curve.memory[-1], rtol=1e-12)
 
 
+def test_divided_differences_through_their_limit():
+    fixed = Modes(rfsim.spectrum([1.0, 0.2], [1.0, 1.0])).constant(0.1, 1.0)
+    d = 0.125
+    at = [-0.1, -1e-3, -1e-9, 0.0, 1e-9, 1e-3, 0.1]
+    found = fixed._quotients(5.0, np.array(at), np.log1p(-d))
+    expected = [sum((1 - d + h) ** k * (1 - d) ** (4 - k) for k in range(5)) for h in at]
+    assert_allclose(found, expected, rtol=1e-14)
+
+
 def test_many_small_steps_are_one_large_step():
     spectrum = rfsim.population(rfsim.power_law(0.6, 0.2, ambient=5000, noise_var=1.0))
     fixed = Modes(spectrum).constant(0.05, 4.0)
@@ -430,3 +439,12 @@ def test_negative_forcing_weights_are_fine():
     curve = jump.risk(spectrum, stretches(lr, batch, 10**6), at=[1, 10, 10**6])
     assert_allclose(curve.risk, exact_curves(spectrum, lr, batch, [1, 10, 10**6])["risk"], rtol=1e-12)
     assert isinstance(Modes(spectrum).start(None), State)
+
+
+def test_minimum_with_a_target_in_modes_without_memory():
+    spectrum = rfsim.spectrum([1.0, 0.05, 1e-4], [0.1, 1.0, 0.0], multiplicity=[1.0, 0.0, 1e4], noise_var=0.3)
+    found = jump.minimum(spectrum, 0.3, 1.0)
+    assert 10.0 < found.step < 1e4
+    times = found.step * np.array([1 - 1e-3, 1.0, 1 + 1e-3])
+    before, at, after = jump.risk(spectrum, stretches(0.3, 1.0, 10**6), at=times).risk
+    assert abs(after - before) < 0.01 * (before + after - 2 * at)  # stationary to second order

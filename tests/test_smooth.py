@@ -149,7 +149,7 @@ def test_the_error_estimate_is_true(name):
         run = jump.smooth_risk(SPECTRUM, schedule, at=AT, rtol=rtol)
         assert run.error.max() <= rtol
         true = deviation(run.curve, expected)
-        assert true.max() <= 3.0 * run.error.max()
+        assert true.max() <= run.error.max()
     assert_allclose(run.curve.forcing, expected.forcing, rtol=3e-6)
     assert_allclose(run.curve.clean, expected.clean, rtol=1e-5)
     assert_allclose(run.curve.intrinsic_time, expected.intrinsic_time, rtol=1e-11)
@@ -158,7 +158,7 @@ def test_the_error_estimate_is_true(name):
 
 @pytest.mark.parametrize("name", ["power via batch", "power via lr", "cosine"])
 def test_halving_converges_with_order_two_and_extrapolation_beyond(name):
-    schedule, at = RUNS[name], [1000, 5000, 30_000, 100_000]
+    schedule, at = RUNS[name], [400, 1000, 5000, 30_000, 100_000]
     expected = recursion.risk(SPECTRUM, schedule.sampled(), at=at)
     modes = long.Modes(SPECTRUM)
     chain = long.base_edges(schedule)

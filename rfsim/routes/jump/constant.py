@@ -71,9 +71,10 @@ class Constant:
             return bare
         energy = np.stack([modes[:, 0] + modes[:, 1], modes[:, 2]], axis=1)
         exponent = time[:, None] * self.log_root
+        change = np.expm1(exponent)
         source = np.array([floor, noise])
-        gained = self._memory_of(time, exponent, energy)
-        gained += source * (self._unit(time, np.expm1(exponent)) @ self.eigen.inverse_norm)[:, None]
+        gained = self._memory_of(time, exponent, change, energy)
+        gained += source * (self._unit(time, change) @ self.eigen.inverse_norm)[:, None]
         large = np.flatnonzero(exponent.max(axis=1) > _LARGE)
         if large.size:  # coefficients and powers together, since the powers alone may not fit
             gained[large] = self._late(time[large], exponent[large], energy, source)
@@ -131,14 +132,14 @@ class Constant:
         safe = np.where(roots == 0.0, 1.0, roots)
         return np.where(roots == 0.0, time[:, None], -change / safe)
 
-    def _memory_of(self, time: np.ndarray, exponent: np.ndarray, energy: np.ndarray) -> np.ndarray:
+    def _memory_of(self, time: np.ndarray, exponent: np.ndarray, change: np.ndarray, energy: np.ndarray) -> np.ndarray:
         """Total memory (k, c) that the energies (n, c) have left after each time.
 
         sum_k w_k (E_k - G_k) + sum_k (z_k - w_k) (E_k - theta): the sum of z - w vanishes, so theta is free, and 0
         or 1 is taken, whichever leaves less to cancel.
         """
         grouped, _, excess = self.kernel_modes(energy)
-        decayed, change = np.exp(exponent), np.expm1(exponent)
+        decayed = np.exp(exponent)
         memory = (-decayed * np.expm1(-time[:, None] * self.log_gain)) @ grouped
         late, early = decayed @ excess, change @ excess
         size = np.abs(excess)

@@ -67,7 +67,7 @@ def smooth_risk(
 
     Returns
     -------
-    SmoothRun; its `error` is a third of the difference of the last two extrapolations.
+    SmoothRun; its `error` is the difference of the last two extrapolations.
 
     Raises
     ------
@@ -93,11 +93,9 @@ def smooth_risk(
         plain.append(_run(modes, schedule, chain, routes, modes.start(state)))
         if level:
             extrapolated.append(plain[-1] + (plain[-1] - plain[-2]) / 3.0)
-            # the first extrapolation is judged by what it corrects, the later ones by how they differ: each is at
-            # least four
-            # times closer than the one before
-            before, share = (extrapolated[-2], 1.0 / 3.0) if level > 1 else (plain[-1], 1.0)
-            error = share * _difference(modes, extrapolated[-1], before) + blind
+            # the first extrapolation is judged by what it corrects, the later ones by how they differ
+            before = extrapolated[-2] if level > 1 else plain[-1]
+            error = _difference(modes, extrapolated[-1], before) + blind
             if error.max() <= rtol:
                 break
         if level < levels:

@@ -89,7 +89,7 @@ def _zeros(rate: np.ndarray, weight: np.ndarray) -> list[float]:
     keep = weight != 0.0
     rate, weight = rate[keep], weight[keep]
     levels = []
-    while True:
+    for _ in range(rate.size + 1):  # every round removes one of at most rate.size - 1 sign changes
         changes = np.flatnonzero(np.sign(weight[1:]) != np.sign(weight[:-1]))
         levels.append((rate, weight))
         if changes.size == 0:

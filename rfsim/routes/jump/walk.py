@@ -144,28 +144,31 @@ def _walk(
 def cross(
     modes: Modes, lr: float, batch: float, steps: float, local: np.ndarray, now: State, *, leave: bool = True
 ) -> tuple[State, np.ndarray, int | None]:
-    """Cross one stretch: the state after it (if `leave`), totals (k, 3) at times `local` in it, the step that
-    overflowed."""
+    """Cross one stretch: state after it (if `leave`), totals (k, 3) at times `local` in it, step that overflowed."""
     if lr == 0.0 or steps == 0.0:
         return now, np.tile([part.sum() for part in now], (local.size, 1)), None
     if steps <= STEPPED and (local == np.floor(local)).all():
         after, recorded, gone = step_by_step(modes, np.full(int(steps), lr), np.full(int(steps), batch), now)
         return after, recorded[local.astype(np.int64)], gone
     fixed = modes.constant(lr, batch)
-    totals = fixed.totals(np.append(local, steps), now, modes.floor, modes.noise)
+    totals = fixed.totals(local, now, modes.floor, modes.noise) if local.size else np.empty((0, 3))
     after = fixed.advance(steps, now, modes.floor, modes.noise) if leave else now
     gone = None
-    if not np.isfinite(totals[-1].sum()):
 
-        def finite(step: int) -> bool:
-            return bool(np.isfinite(fixed.totals(np.array([float(step)]), now, modes.floor, modes.noise).sum()))
+    def finite(step: int) -> bool:
+        return bool(np.isfinite(fixed.totals(np.array([float(step)]), now, modes.floor, modes.noise).sum()))
 
+    if leave:
+        whole = math.isfinite(sum(float(part.sum()) for part in after))
+    else:
+        whole = local.size > 0 and local[-1] == steps and bool(np.isfinite(totals[-1].sum()))
+    if not whole and not finite(int(steps)):
         low, high = 0, int(steps)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if finite(middle) else (low, middle)
         gone = high
-    return after, totals[:-1], gone
+    return after, totals, gone
 
 
 def step_by_step(modes: Modes, lr: np.ndarray, batch: np.ndarray, now: State) -> tuple[State, np.ndarray, int | None]:
