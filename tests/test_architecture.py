@@ -35,6 +35,7 @@ FLOORS = {
     "stationary": 2,
     "measure": 3,
     "routes": 3,
+    "anneal": 4,
     "exact": 4,
     "propagation": 4,
     "figures": 5,
