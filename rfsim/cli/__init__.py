@@ -17,6 +17,7 @@ _COMMANDS = {
     "regime": "regime, exponents and rates of a power-law problem",
     "risk": "exact risk of SGD under a joint schedule",
     "simulate": "Monte-Carlo SGD beside the exact risk",
+    "schedule": "show a schedule with its clock and ratio, or pair lr decay and batch growth",
     "exponent": "one exponent measured, predicted for the window, and in the limit",
     "verify": "check the theorems with numbers",
     "figures": "draw the figures",

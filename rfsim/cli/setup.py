@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from rfsim.spectra import Spectrum
 
 
+SPECS = (
+    "constant | wsd:decay=0.2,shape=exp|linear|sqrt,to=0.1,warmup=0.01 | 8-1-1 | stages:at=0.5/0.75,lr_to=0.1/0.01 | "
+    "cosine:to=0.1 | linear:to=0.1 | exponential:to=0.1 | power:vartheta=0.5,via=lr|batch | "
+    "polynomial:lr_decay=0.5,batch_growth=0.5 | batch-ramp:to=10,start=0.8 | a file with columns step,lr,batch"
+)
+
+
 def add_source_arguments(parser: argparse.ArgumentParser, *, spectrum_file: bool = True) -> None:
     """Problem, source of the spectrum and label noise."""
     group = parser.add_argument_group("problem")
@@ -52,8 +59,7 @@ def add_schedule_arguments(parser: argparse.ArgumentParser) -> None:
         "--schedule",
         default="constant",
         metavar="SPEC|FILE.csv",
-        help="constant | wsd:decay=0.2,shape=exp|linear|sqrt,to=0.1,warmup=0.01 | 8-1-1 | cosine:to=0.1 | "
-        "power:vartheta=0.5,via=lr|batch | a file with columns step,lr,batch",
+        help=SPECS,
     )
     length = group.add_mutually_exclusive_group()
     length.add_argument("--steps", type=int, metavar="N", help="number of steps; records about 200 of them")
@@ -138,7 +144,7 @@ def read_schedule(options: argparse.Namespace) -> "tuple[Schedule, np.ndarray | 
     if at is not None:
         horizon = int(at[-1])
     spec = options.schedule
-    if spec.lower().endswith(".csv") or Path(spec).is_file():
+    if is_schedule_file(spec):
         for name in ("lr", "batch"):
             if getattr(options, name) is not None:
                 warn(f"--{name} is not used: the schedule file has its own {name} for every step")
@@ -160,6 +166,11 @@ def read_schedule(options: argparse.Namespace) -> "tuple[Schedule, np.ndarray | 
         raise InputError("steps is missing; give --steps N, or --at t1,t2,... for chosen steps")
     schedule = schedules.from_spec(spec, steps=horizon, lr=lr, batch=batch)
     return schedule, None if at is None else np.asarray(at)
+
+
+def is_schedule_file(spec: str) -> bool:
+    """True if a schedule is given as a file, not as a SPEC."""
+    return spec.lower().endswith(".csv") or Path(spec).is_file()
 
 
 def parameters(options: argparse.Namespace) -> dict[str, Any]:
