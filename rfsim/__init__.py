@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rfsim.problems import power_law as power_law
     from rfsim.problems import problem as problem
     from rfsim.regimes import regime as regime
+    from rfsim.response import small_noise_response as small_noise_response
     from rfsim.routes.montecarlo import Ensemble as Ensemble
     from rfsim.routes.montecarlo import simulate as simulate
     from rfsim.routes.recursion import row_mass as row_mass
@@ -71,6 +72,7 @@ _HOMES = {
     "routes.volterra": ("kernel",),
     "routes.montecarlo": ("Ensemble", "simulate"),
     "exact": ("StabilityWarning", "risk"),
+    "response": ("small_noise_response",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

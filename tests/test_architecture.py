@@ -38,6 +38,7 @@ FLOORS = {
     "anneal": 4,
     "exact": 4,
     "propagation": 4,
+    "response": 4,
     "figures": 5,
     "verify": 5,
     "report": 6,
@@ -90,6 +91,7 @@ PUBLIC = {
     "risk",
     "row_mass",
     "simulate",
+    "small_noise_response",
     "terminal_risk",
     # closed forms and measured exponents
     "fit_exponent",
