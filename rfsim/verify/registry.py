@@ -116,6 +116,21 @@ FAMILIES: dict[str, Family] = {
         "regime labels agree with the signs of measured differences of exponents",
         ("labels", "coordinates"),
     ),
+    "response": Family(
+        "response",
+        "SGD on any differentiable model is gradient descent plus the trace of noise and curvature along its path",
+        (
+            "linear",
+            "machinery",
+            "kernel",
+            "symmetric",
+            "skewed",
+            "drift-needed",
+            "montecarlo",
+            "montecarlo-rejects-wrong",
+            "probes",
+        ),
+    ),
 }
 
 
