@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rfsim import figures
+from rfsim import figures, schedules
 from rfsim.checks import InputError, RunError
 from rfsim.exponents import forcing_exponent
-from rfsim.figures import exponents, gallery, rapid_target, regime_map, schedule_map, two_groupings
+from rfsim.figures import exponents, gallery, paired_schedules, rapid_target, regime_map, schedule_map, two_groupings
 from rfsim.figures.slopes import sampled_slope, slope_weights
 from rfsim.figures.style import image
 from rfsim.measure import family_threshold, fit_exponent
@@ -23,7 +23,7 @@ from rfsim.routes import recursion
 from rfsim.schedules import constant
 from rfsim.sources.population import population
 
-NAMES = ("regime_map", "schedule_map", "exponents", "rapid_target", "two_groupings")
+NAMES = ("regime_map", "schedule_map", "exponents", "rapid_target", "two_groupings", "paired_schedules", "anneal")
 
 
 @cache
@@ -412,6 +412,50 @@ def test_slopes_of_sampled_curves_are_exact_for_powers_and_their_errors_cover():
         errors.append(error)
     assert np.mean(errors) == pytest.approx(np.std(estimates), rel=0.15)
     assert np.mean(estimates) == pytest.approx(0.7, abs=4 * np.std(estimates) / np.sqrt(300))
+
+
+# --- paired schedules and anneals ------------------------------------------------------------------------------------
+
+
+def test_paired_risks_coincide_in_time_and_separate_in_updates():
+    for row in computed("paired_schedules")["rows"].values():
+        assert np.array(row["orders"]) == pytest.approx(1.0, abs=0.2)
+        assert max(row["at_time"]) < 0.1 * min(row["at_step"])
+        assert min(row["at_step"]) > 0.02
+        assert row["lr_decay_step"][-1] > 1.1 * row["batch_growth_step"][-1]
+        assert row["distance"] < 1e-14
+        assert np.abs(np.divide(row["lr_decay"], row["batch_growth"]) - 1.0).max() <= row["at_time"][1]
+
+
+def test_paired_risks_are_those_of_each_schedule_alone():
+    source = population(power_law(0.6, 0.2, ambient=50, noise_var=1.0))
+    made = schedules.pair(schedules.eight_one_one(203, 0.1, 8), lr=0.1, batch=8, group=2)
+    for found, schedule, steps in zip(
+        paired_schedules.risks(source, made),
+        (made.lr_decay, made.batch_growth, made.lr_decay),
+        (made.lr_decay_steps, made.batch_growth_steps, made.batch_growth_steps),
+        strict=True,
+    ):
+        np.testing.assert_allclose(found, recursion.risk(source, schedule, at=steps).risk, rtol=1e-13)
+
+
+def test_what_the_anneal_figure_shows_adds_up():
+    data = computed("anneal")
+    for run in (data["annealed"], data["constant"]):
+        parts = sum(np.array(run[key]) for key in ("signal", "old_noise", "new_noise"))
+        np.testing.assert_allclose(parts, run["risk"], rtol=1e-13)
+    for change in (data["drop"], data["constant_drop"], data["gain"]):
+        assert change["total"] == pytest.approx(change["signal"] + change["old_noise"] + change["new_noise"], rel=1e-9)
+    assert data["gain"]["new_noise"] == pytest.approx(data["gain"]["total"], rel=1e-2)
+    for cost in data["costs"]:
+        assert cost["net"] == pytest.approx(cost["noise_withheld"] - cost["signal_lost"] - cost["old_noise_kept"])
+    lost = [cost["signal_lost"] for cost in data["costs"]]
+    assert (np.diff(lost) > 0.0).all()
+    gaps = data["gaps"]
+    for gap in gaps["gap"]:
+        assert (np.array(gap)[1:] > np.array(gaps["least"])[1:]).all()
+    assert gaps["least_exponent"] == pytest.approx(gaps["q_memory"], abs=0.1)
+    assert max(gaps["exponents"]) < gaps["least_exponent"] + 0.03
 
 
 # --- two groupings ---------------------------------------------------------------------------------------------------

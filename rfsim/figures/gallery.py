@@ -18,6 +18,8 @@ FIGURES = {
     "exponents": "gap exponent against the growth of batch/lr: measured, for the window, in the limit",
     "rapid_target": "a rapidly decaying target: forcing below every power, memory and risk not",
     "two_groupings": "one risk, grouped twice: forcing + memory and clean + gap",
+    "paired_schedules": "lr decay and batch growth with one ratio path: apart by updates, together by intrinsic time",
+    "anneal": "what an anneal does: noise withheld, signal not learnt, and the ceiling of the memory",
 }
 """Names of all figures with what each is about; the module rfsim.figures.NAME holds the figure."""
 
