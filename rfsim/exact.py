@@ -2,27 +2,45 @@
 
 import warnings
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from rfsim.checks import InputError, one_of
 from rfsim.curves import Curve
 from rfsim.precision import is_traced
-from rfsim.routes import recursion, volterra
+from rfsim.routes import jump, recursion, volterra
 from rfsim.schedules import Schedule, is_constant, recorded_steps
+from rfsim.smooth import Smooth
 from rfsim.spectra import Spectrum
 from rfsim.stationary import lr_limit, pointwise_limit
+from rfsim.stretches import Stretches, from_schedule
 
-ROUTES = ("auto", "recursion", "volterra")
+ROUTES = ("auto", "recursion", "volterra", "jump")
+
+AnySchedule = Schedule | Stretches | Smooth
+
+_STEP, _MODE_STEP = 1e-6, 2e-9  # seconds of the recursion per step, and per step and mode
+_PAIR = 1e-7  # seconds of the jump route per stretch and pair of modes
+_PATIENCE = 1.0  # seconds below which the recursion is not worth replacing
+_RTOL = 1e-6  # relative accuracy asked of smooth schedules
 
 
 class StabilityWarning(UserWarning):
     """A schedule whose kernel row mass exceeds one: nothing guarantees that its risk stays bounded."""
 
 
+class Routed(NamedTuple):
+    """A curve, the route that made it, and the estimated relative error of its risk beyond the spectrum's own."""
+
+    curve: Curve
+    route: str
+    error: float
+
+
 def risk(
     spectrum: Spectrum,
-    schedule: Schedule,
+    schedule: AnySchedule,
     *,
     at: object = None,
     route: str = "auto",
@@ -33,15 +51,19 @@ def risk(
 
     Parameters
     ----------
-    spectrum : modes, floor and label noise; schedule : N steps of (lr, batch).
+    spectrum : modes, floor and label noise.
+    schedule : N steps of (lr, batch); or `rfsim.stretches` of constant (lr, batch), or an `rfsim.smooth` schedule, for
+        horizons that no array holds.
     at : recorded steps in 0..N, strictly increasing; default about 200 log-spaced ones with 0 and N.
-    route : "recursion" for any length, "volterra" through the explicit kernel, "auto" is the recursion.
+    route : "recursion" step by step, "volterra" through the explicit kernel, "jump" in closed form over constant
+        stretches; "auto" takes the recursion unless it would take seconds and jumping is cheaper.
     allow_unstable : run an unstable schedule; the curve then says at which step the risk overflowed.
     progress : called with the number of finished steps (recursion only).
 
     Returns
     -------
-    Curve with arrays step, intrinsic_time, risk, forcing, memory, clean, gap of k recorded steps.
+    Curve with arrays step, intrinsic_time, risk, forcing, memory, clean, gap of k recorded steps. Exact to rounding for
+    a Schedule or Stretches, to about 1e-6 for a smooth schedule; `routed` says which route and which error.
 
     Raises
     ------
@@ -51,60 +73,147 @@ def risk(
     -----
     StabilityWarning : when the kernel row mass of a changing schedule exceeds one somewhere.
     """
+    return routed(spectrum, schedule, at=at, route=route, allow_unstable=allow_unstable, progress=progress).curve
+
+
+def routed(
+    spectrum: Spectrum,
+    schedule: AnySchedule,
+    *,
+    at: object = None,
+    route: str = "auto",
+    allow_unstable: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Routed:
+    """Like `risk`, and say which route was taken and how large its error is."""
     one_of("route", route, ROUTES)
-    if not is_traced(spectrum, schedule):
-        steps = recorded_steps(at, schedule.steps)
+    if not isinstance(schedule, Schedule):
+        if route not in ("auto", "jump"):
+            raise InputError(f"route {route} needs every step in an array; use route jump, or a Schedule")
         check_stability(spectrum, schedule, allow_unstable=allow_unstable)
-        if route == "volterra":
-            return volterra.risk(spectrum, schedule, at=steps)
-        return recursion.risk(spectrum, schedule, at=steps, progress=progress)
+        if isinstance(schedule, Smooth):
+            run = jump.smooth_risk(spectrum, schedule, at=at, rtol=_RTOL)
+            return Routed(run.curve, "jump", float(run.error.max()))
+        return Routed(jump.risk(spectrum, schedule, at=at), "jump", _rounding(schedule.count))
+    if is_traced(spectrum, schedule):
+        if route in ("volterra", "jump"):
+            raise InputError(
+                f"route {route} works in NumPy and cannot be traced by jit, vmap or grad; use route recursion"
+            )
+        return Routed(recursion.risk(spectrum, schedule, at=at), "recursion", _rounding(schedule.steps))
+    if route != "jump":
+        at = recorded_steps(at, schedule.steps)
+    check_stability(spectrum, schedule, allow_unstable=allow_unstable)
     if route == "volterra":
-        raise InputError(
-            "route volterra holds its kernel in NumPy and cannot be traced by jit, vmap or grad; use recursion"
-        )
-    return recursion.risk(spectrum, schedule, at=at)
+        return Routed(volterra.risk(spectrum, schedule, at=at), route, _rounding(schedule.steps))
+    if route == "jump" or (route == "auto" and _jumping_pays(spectrum, schedule)):
+        return Routed(jump.risk(spectrum, schedule, at=at), "jump", _rounding(from_schedule(schedule).count))
+    curve = recursion.risk(spectrum, schedule, at=at, progress=progress)
+    return Routed(curve, "recursion", _rounding(schedule.steps))
 
 
-def check_stability(spectrum: Spectrum, schedule: Schedule, *, allow_unstable: bool = False) -> None:
+def _rounding(count: float) -> float:
+    """Bound on the relative rounding error after `count` steps or stretches."""
+    return float(np.finfo(np.float64).eps * (count + 10.0))
+
+
+def _jumping_pays(spectrum: Spectrum, schedule: Schedule) -> bool:
+    """True if the recursion would take seconds and the schedule has few enough constant stretches to jump over."""
+    stepping = schedule.steps * (_STEP + _MODE_STEP * spectrum.modes)
+    if stepping < _PATIENCE or np.iscomplexobj(spectrum.eigenvalues):
+        return False
+    return from_schedule(schedule).count * _PAIR * spectrum.modes**2 < stepping
+
+
+def constant_pair(schedule: AnySchedule) -> tuple[float, float] | None:
+    """(lr, batch) of a schedule that is constant and has at least one step, else None."""
+    if isinstance(schedule, Smooth):
+        return None
+    if isinstance(schedule, Stretches):
+        schedule = Schedule(schedule.lr[schedule.steps > 0], schedule.batch[schedule.steps > 0])
+    if schedule.steps == 0 or not is_constant(schedule):
+        return None
+    return float(schedule.lr[0]), float(schedule.batch[0])
+
+
+def check_stability(spectrum: Spectrum, schedule: AnySchedule, *, allow_unstable: bool = False) -> None:
     """Raise InputError if the run is unstable, warn if its row mass exceeds one; do nothing if `allow_unstable`.
 
     A constant schedule is judged by the exact criterion (kappa < 1 and pointwise contraction), any other schedule by
-    pointwise contraction at every step.
+    pointwise contraction at every step (at some thousand steps of a smooth one).
     """
-    if allow_unstable or schedule.steps == 0:
+    if allow_unstable:
         return
-    lr, batch = np.asarray(schedule.lr), np.asarray(schedule.batch)
-    if is_constant(schedule):
-        if lr[0] == 0.0:
-            return
-        limit = lr_limit(spectrum, float(batch[0]))
-        if lr[0] >= limit:
-            raise InputError(
-                f"lr {lr[0]:g} is not below the stability limit {limit:.6g} of this spectrum at batch {batch[0]:g}; "
-                + (
-                    "no lr is stable on an infinite trace (alpha <= 1/2): use a finite ambient dimension"
-                    if limit == 0.0
-                    else "lower lr, raise batch"
-                )
-                + ", or allow unstable runs (allow_unstable=True, --allow-unstable)"
-            )
+    same = constant_pair(schedule)
+    if same is not None:
+        _check_constant(spectrum, *same)
+        return
+    place, lr, batch = _every_rate(schedule)
+    if lr.size == 0 or lr.max() == 0.0:
         return
     growth = (1.0 + 1.0 / batch) * lr * float(np.max(spectrum.eigenvalues))
     worst = int(np.argmax(growth))
     if growth[worst] >= 2.0:
         raise InputError(
-            f"lr {lr[worst]:g} at step {worst} is not below the pointwise limit "
+            f"lr {lr[worst]:g} at step {int(place[worst])} is not below the pointwise limit "
             f"{pointwise_limit(spectrum, float(batch[worst])):.6g} of this spectrum at batch {batch[worst]:g}; "
             f"lower lr, raise batch, or allow unstable runs (allow_unstable=True, --allow-unstable)"
         )
     trace = float(np.sum(np.asarray(spectrum.multiplicity) * np.asarray(spectrum.eigenvalues)))
     if float(np.max(lr / batch)) * trace / (2.0 - growth[worst]) < 1.0:
         return
-    mass = recursion.row_mass(spectrum, schedule, at=np.arange(schedule.steps + 1))
+    steps, mass = _row_mass(spectrum, schedule)
     if np.max(mass) >= 1.0:
         warnings.warn(
-            f"the kernel row mass reaches {np.max(mass):.4g} at step {int(np.argmax(mass))}, above 1: this schedule is "
-            f"not certified stable and its risk may grow; lower lr or raise batch if that is not wanted",
+            f"the kernel row mass reaches {np.max(mass):.4g} at step {int(steps[np.argmax(mass)])}, above 1: this "
+            f"schedule is not certified stable and its risk may grow; lower lr or raise batch if that is not wanted",
             StabilityWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
+
+
+def _check_constant(spectrum: Spectrum, lr: float, batch: float) -> None:
+    if lr == 0.0:
+        return
+    limit = lr_limit(spectrum, batch)
+    if lr >= limit:
+        hopeless = "no lr is stable on an infinite trace (alpha <= 1/2): use a finite ambient dimension"
+        raise InputError(
+            f"lr {lr:g} is not below the stability limit {limit:.6g} of this spectrum at batch {batch:g}; "
+            f"{hopeless if limit == 0.0 else 'lower lr, raise batch'}, or allow unstable runs (allow_unstable=True, "
+            f"--allow-unstable)"
+        )
+
+
+def _every_rate(schedule: AnySchedule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps, and lr and batch there: every step, every stretch, or a sample of a smooth schedule with its breaks."""
+    if isinstance(schedule, Schedule):
+        return np.arange(schedule.steps), np.asarray(schedule.lr), np.asarray(schedule.batch)
+    if isinstance(schedule, Stretches):
+        used = schedule.steps > 0
+        return schedule.edges[:-1][used], schedule.lr[used], schedule.batch[used]
+    last = schedule.steps - 1
+    spread = np.concatenate([np.linspace(0.0, last, 1000), np.geomspace(1.0, last + 1.0, 1000) - 1.0])
+    breaks = np.array([place + offset for place in schedule.breaks for offset in (-1, 0)], dtype=np.float64)
+    place = np.unique(np.clip(np.rint(np.concatenate([spread, breaks])), 0, last))
+    return place, *schedule.at(place)
+
+
+def _row_mass(spectrum: Spectrum, schedule: AnySchedule) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and kernel row sums there: all of them by the recursion, or about 40 if that would take seconds."""
+    if isinstance(schedule, Schedule):
+        steps = np.arange(schedule.steps + 1)
+        return steps, np.asarray(recursion.row_mass(spectrum, schedule, at=steps))
+    # the gap for kernel K/c and noise c is the row mass plus feedback of order 1/c
+    large = 1e12
+    thin = spectrum.replace(
+        forcing_energy=np.zeros(spectrum.modes),
+        multiplicity=np.asarray(spectrum.multiplicity) / large,
+        floor=0.0,
+        noise_var=large,
+    )
+    if isinstance(schedule, Stretches):
+        curve = jump.risk(thin, schedule)
+    else:
+        curve = jump.smooth_risk(thin, schedule, rtol=1e-4).curve
+    return np.asarray(curve.step), np.asarray(curve.gap)

@@ -16,6 +16,7 @@ import numpy as np
 from rfsim import schedules
 from rfsim.checks import InputError, finite_number, one_of, positive_number, whole_number
 from rfsim.sources.population import _uniform_gauss as uniform_gauss
+from rfsim.stretches import Stretches, stretches
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -162,6 +163,23 @@ def power(
         return smooth(steps, lr, size, ceil=not exact_batch)
     clock = _PowerClock(lr, vartheta)
     return smooth(steps, clock.rate, batch, head=min(clock.head.size, steps))
+
+
+def long_from_spec(spec: str, *, steps: int, lr: float, batch: float) -> "Smooth | Stretches | None":
+    """The schedule of `rfsim.schedules.from_spec` without an array of its steps; None if its shape has no such form.
+
+    `constant` and `8-1-1` are stretches, `wsd`, `cosine` and `power` smooth.
+    """
+    name, options = schedules.read_spec(spec)
+    if name == "constant" and not options:
+        return stretches([lr], [batch], [steps])
+    if name == "8-1-1" and not options:
+        first, second = round(0.8 * steps), round(0.9 * steps)
+        return stretches([lr, lr * 10.0**-0.5, 0.1 * lr], batch, [first, second - first, steps - second])
+    shapes: dict[str, Callable[..., Smooth]] = {"wsd": wsd, "cosine": cosine, "power": power}
+    if name not in shapes or steps == 0 or (name == "power" and "warmup" in options):
+        return None
+    return shapes[name](steps, lr, batch, **options)
 
 
 class _PowerClock:

@@ -214,6 +214,26 @@ def test_empty_schedule_gives_the_initial_risk(capsys: pytest.CaptureFixture[str
     assert "no steps" in found["reasons"]["kappa"]
 
 
+def test_horizons_beyond_any_array_are_jumped(capsys: pytest.CaptureFixture[str]) -> None:
+    constant = ask(capsys, *RISK, "--at", "0,10,1000000000000", "--noise-var", "1")
+    assert constant["route"] == "jump"
+    assert constant["risk"][2] == pytest.approx(constant["terminal_risk"], rel=1e-9)
+    stepped = ask(capsys, *RISK, "--at", "0,10", "--noise-var", "1")
+    assert stepped["route"] == "recursion"
+    np.testing.assert_allclose(constant["risk"][:2], stepped["risk"], rtol=1e-13)
+    stages = ask(capsys, *RISK, "--at", "1000000000", "--schedule", "8-1-1")
+    assert stages["kappa"] is None
+    assert stages["intrinsic_time"][0] == pytest.approx(0.1e9 * (0.8 + 0.1 * 10**-0.5 + 0.01), rel=1e-12)
+
+
+def test_equal_horizons_give_equal_curves_by_every_route(capsys: pytest.CaptureFixture[str]) -> None:
+    for spec in ("constant", "8-1-1", "wsd:decay=0.5,to=0.2"):
+        arguments = [*RISK, "--at", "0,300,1000", "--schedule", spec, "--noise-var", "1"]
+        jumped, stepped = (ask(capsys, *arguments, "--route", route) for route in ("jump", "recursion"))
+        assert jumped["route_error"] < 1e-5
+        np.testing.assert_allclose(jumped["risk"], stepped["risk"], rtol=max(1e-12, 2 * jumped["route_error"]))
+
+
 # --- bad input -------------------------------------------------------------------------------------------------------
 
 
@@ -235,7 +255,7 @@ def test_empty_schedule_gives_the_initial_risk(capsys: pytest.CaptureFixture[str
         ([*RISK[:7], "--steps", "5"], 2, "lr"),
         (RISK, 2, "steps"),
         ([*RISK, "--steps", "-1"], 2, "steps"),
-        ([*RISK, "--steps", "1000000000000"], 1, "GiB"),
+        ([*RISK, "--steps", "1000000000000", "--route", "recursion"], 1, "GiB"),
         ([*RISK, "--at", "1,2.5"], 2, "at"),
         ([*RISK, "--at", "a"], 2, "at"),
         ([*RISK, "--at", "1", "--steps", "4"], 2, "not allowed with"),

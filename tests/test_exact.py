@@ -9,7 +9,10 @@ from cases import random_case
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rfsim
+from rfsim import smooth
+from rfsim.exact import routed
 from rfsim.schedules import constant, from_arrays
+from rfsim.stretches import stretches
 
 ONE = rfsim.spectrum([1.0], [1.0], noise_var=1.0)
 TWO = rfsim.spectrum([1.0, 0.25], [1.0, 1.0], floor=0.1, noise_var=1.0)
@@ -77,18 +80,70 @@ def test_routes():
     case = random_case(1)
     curves = [
         rfsim.risk(case.spectrum, case.schedule, at=[0, 12], route=route, allow_unstable=True)
-        for route in ("auto", "recursion", "volterra")
+        for route in ("auto", "recursion", "volterra", "jump")
     ]
     assert_array_equal(curves[0].risk, curves[1].risk)
     assert_allclose(curves[2].risk, curves[1].risk, rtol=1e-12)
+    assert_allclose(curves[3].risk, curves[1].risk, rtol=1e-12)
     for route in ("jump?", None, "Volterra"):
-        with pytest.raises(rfsim.InputError, match="route must be one of auto, recursion, volterra"):
+        with pytest.raises(rfsim.InputError, match="route must be one of auto, jump, recursion, volterra"):
             rfsim.risk(case.spectrum, case.schedule, route=route)
 
 
-def test_traced_runs_refuse_the_volterra_route():
-    with pytest.raises(rfsim.InputError, match=r"volterra .*traced"):
-        jax.jit(lambda s: rfsim.risk(s, constant(3, 0.1, 1.0), route="volterra").risk)(TWO)
+@pytest.mark.parametrize("route", ["volterra", "jump"])
+def test_traced_runs_refuse_the_routes_that_need_numbers(route):
+    with pytest.raises(rfsim.InputError, match=rf"{route} .*traced"):
+        jax.jit(lambda s: rfsim.risk(s, constant(3, 0.1, 1.0), route=route).risk)(TWO)
+
+
+# --- horizons that no array holds -------------------------------------------------------------------------------------
+
+
+def test_auto_jumps_only_where_stepping_takes_seconds():
+    index = np.arange(1.0, 1001.0)
+    spectrum = rfsim.spectrum(index**-1.4, index**-2.0, noise_var=0.5)
+    short = routed(spectrum, constant(20_000, 0.05, 2.0), at=[20_000])
+    assert short.route == "recursion"
+    long = routed(spectrum, constant(2_000_000, 0.05, 2.0), at=[20_000, 2_000_000])
+    assert long.route == "jump"
+    assert_allclose(long.curve.risk[0], short.curve.risk[0], rtol=1e-11)
+    assert long.error < 1e-13
+    assert long.curve.risk[1] == pytest.approx(rfsim.limiting_risk(spectrum, 0.05, 2.0), rel=0.05)
+
+
+def test_stretches_reach_any_horizon():
+    spectrum = rfsim.spectrum([1.0, 1e-6], [1.0, 0.5], noise_var=1.0)
+    long = stretches([0.1], [4.0], [10**15])
+    curve = rfsim.risk(spectrum, long, at=[0, 10, 10**15])
+    assert curve.risk[-1] == pytest.approx(rfsim.limiting_risk(spectrum, 0.1, 4.0), rel=1e-12)
+    assert curve.risk[1] == pytest.approx(rfsim.risk(spectrum, constant(10, 0.1, 4.0)).risk[-1], rel=1e-13)
+    with pytest.raises(rfsim.InputError, match="stability limit"):
+        rfsim.risk(spectrum, stretches([1.9], [1.0], [10**6]))
+    with pytest.raises(rfsim.InputError, match=r"at step 7 .*pointwise limit"):
+        rfsim.risk(spectrum, stretches([0.1, 3.0], [4.0, 4.0], [7, 5]))
+    with pytest.raises(rfsim.InputError, match="route recursion needs every step"):
+        rfsim.risk(spectrum, long, route="recursion")
+
+
+def test_long_schedules_warn_about_their_row_mass_like_short_ones():
+    spectrum = rfsim.spectrum([1.0], [1.0], noise_var=1.0)
+    with pytest.warns(rfsim.StabilityWarning, match=r"row mass reaches 1\.16"):
+        rfsim.risk(spectrum, stretches([0.69, 0.7], 1.0, [1, 60]))
+    with pytest.warns(rfsim.StabilityWarning, match=r"row mass reaches 1\.16"):
+        rfsim.risk(spectrum, rfsim.schedules.from_arrays([0.69] + [0.7] * 60, 1.0))
+
+
+def test_smooth_schedules_follow_the_arrays():
+    index = np.arange(1.0, 41.0)
+    spectrum = rfsim.spectrum(index**-1.2, index**-1.6, noise_var=2.0)
+    steps, at = 20_000, [100, 2_000, 20_000]
+    array = rfsim.schedules.power(steps, 0.1, 4.0, vartheta=0.5, exact_batch=True)
+    found = routed(spectrum, smooth.power(steps, 0.1, 4.0, vartheta=0.5, exact_batch=True), at=at)
+    assert found.route == "jump"
+    assert_allclose(found.curve.risk, rfsim.risk(spectrum, array, at=at).risk, rtol=2e-6)
+    assert found.error < 1e-6
+    with pytest.raises(rfsim.InputError, match="pointwise limit"):
+        rfsim.risk(spectrum, smooth.wsd(steps, 3.0, 4.0))
     # which spectrum would be unstable is not known under tracing, so nothing is refused there
     assert jax.jit(lambda s: rfsim.risk(s, constant(3, 0.9, 1.0)).risk)(TWO).shape == (4,)
 

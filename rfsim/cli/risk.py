@@ -9,14 +9,14 @@ from rfsim.cli.setup import (
     add_schedule_arguments,
     add_source_arguments,
     parameters,
-    read_schedule,
+    read_any_schedule,
     read_source,
     told_warnings,
 )
 
 if TYPE_CHECKING:
     from rfsim.curves import Curve
-    from rfsim.schedules import Schedule
+    from rfsim.exact import AnySchedule
 
 COLUMNS = ("step", "intrinsic_time", "risk", "forcing", "memory", "clean", "gap")
 
@@ -25,20 +25,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_source_arguments(parser)
     add_schedule_arguments(parser)
-    parser.add_argument("--route", choices=("recursion", "volterra", "auto"), default="auto", help="default auto")
+    parser.add_argument(
+        "--route", choices=("recursion", "volterra", "jump", "auto"), default="auto", help="default auto"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Compute and print the curve."""
-    import rfsim
+    from rfsim.exact import routed
     from rfsim.progress import Progress
 
-    schedule, at = read_schedule(options)
     source = read_source(options)
+    schedule, at = read_any_schedule(options, modes=source.spectrum.modes)
     told: list[str] = []
-    progress = Progress("steps", schedule.steps)
+    progress = Progress("steps")
     with told_warnings(told):
-        curve = rfsim.risk(
+        found = routed(
             source.spectrum,
             schedule,
             at=at,
@@ -47,9 +49,9 @@ def run(options: argparse.Namespace) -> int:
             progress=progress,
         )
     progress.close()
-    result, reasons = describe(source, schedule, curve, options, told)
+    result, reasons = describe(source, schedule, found.curve, options, told)
     emit(
-        {**result, "route": "recursion" if options.route == "auto" else options.route},
+        {**result, "route": found.route, "route_error": found.error},
         options.json,
         reasons=reasons,
         table=COLUMNS,
@@ -58,21 +60,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 def describe(
-    source: Source, schedule: "Schedule", curve: "Curve", options: argparse.Namespace, told: list[str]
+    source: Source, schedule: "AnySchedule", curve: "Curve", options: argparse.Namespace, told: list[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The result of an exact run, and for every null in it the reason."""
     import math
 
     from rfsim import stationary
+    from rfsim.exact import constant_pair
     from rfsim.provenance import versions
-    from rfsim.schedules import is_constant
 
     result: dict[str, Any] = {name: getattr(curve, name) for name in COLUMNS}
     reasons: dict[str, str] = {}
     result |= {"floor": float(curve.floor), "kappa": None, "terminal_risk": None, "stable": None, "lr_limit": None}
     spectrum = source.spectrum
-    if schedule.steps and is_constant(schedule):
-        lr, batch = float(schedule.lr[0]), float(schedule.batch[0])
+    same = constant_pair(schedule)
+    if same is not None and same[0] > 0.0:
+        lr, batch = same
         mass, end = stationary.kappa(spectrum, lr, batch), stationary.limiting_risk(spectrum, lr, batch)
         result["stable"] = stationary.is_stable(spectrum, lr, batch)
         result["lr_limit"] = stationary.lr_limit(spectrum, batch)
@@ -82,7 +85,8 @@ def describe(
         if not math.isfinite(end):
             reasons["terminal_risk"] = "the schedule is unstable, its risk has no limit"
     else:
-        why = "defined for constant schedules only" if schedule.steps else "the schedule has no steps"
+        empty = curve.step[-1] == 0 and same is None
+        why = "the schedule has no steps" if empty else "defined for constant schedules with lr > 0 only"
         reasons |= dict.fromkeys(("kappa", "terminal_risk", "stable", "lr_limit"), why)
     result["overflow_step"] = curve.overflow_step
     if curve.overflow_step is not None:

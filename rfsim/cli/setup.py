@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import jax
     import numpy as np
 
+    from rfsim.exact import AnySchedule
     from rfsim.problems import Problem
-    from rfsim.schedules import Schedule
     from rfsim.sources.features import Features
     from rfsim.spectra import Spectrum
 
@@ -65,6 +65,9 @@ def add_schedule_arguments(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, metavar="N", help="number of steps; records about 200 of them")
     length.add_argument("--at", metavar="t1,t2,...", help="record exactly these steps; the largest is the horizon")
     group.add_argument("--allow-unstable", action="store_true", help="run an unstable schedule and flag its overflow")
+
+
+_STEPPED = 2e9  # steps times modes (and what a step costs besides) that are stepped through: some seconds
 
 
 class Source(NamedTuple):
@@ -133,8 +136,12 @@ def read_source(options: argparse.Namespace, *, every_mode: bool = False) -> Sou
     return Source(spectrum, source, problem, None, runs_key, lambda: rfsim.aligned_features(spectrum))
 
 
-def read_schedule(options: argparse.Namespace) -> "tuple[Schedule, np.ndarray | None]":
-    """Make the schedule that the options ask for, and the recorded steps (None: about 200 log-spaced ones)."""
+def read_schedule(options: argparse.Namespace, *, modes: int | None = None) -> "tuple[AnySchedule, np.ndarray | None]":
+    """Make the schedule that the options ask for, and the recorded steps (None: about 200 log-spaced ones).
+
+    With `modes`, the number of modes that the exact risk is computed for, a schedule too long to step through comes as
+    stretches or as a smooth schedule, unless --route asks for the recursion.
+    """
     import numpy as np
 
     from rfsim import schedules
@@ -164,6 +171,13 @@ def read_schedule(options: argparse.Namespace) -> "tuple[Schedule, np.ndarray | 
     lr, batch = positive_number("lr", options.lr), positive_number("batch", options.batch, allow_inf=True)
     if horizon is None:
         raise InputError("steps is missing; give --steps N, or --at t1,t2,... for chosen steps")
+    route = getattr(options, "route", "recursion")
+    if modes is not None and (route == "jump" or (route == "auto" and horizon * (modes + 500.0) > _STEPPED)):
+        from rfsim.smooth import long_from_spec
+
+        long = long_from_spec(spec, steps=horizon, lr=lr, batch=batch)
+        if long is not None:
+            return long, None if at is None else np.asarray(at)
     schedule = schedules.from_spec(spec, steps=horizon, lr=lr, batch=batch)
     return schedule, None if at is None else np.asarray(at)
 

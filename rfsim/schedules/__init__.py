@@ -21,7 +21,7 @@ from rfsim.schedules.shapes import (
     warmed,
     wsd,
 )
-from rfsim.schedules.spec import from_spec
+from rfsim.schedules.spec import from_spec, read_spec
 
 __all__ = [
     "Array",
@@ -50,6 +50,7 @@ __all__ = [
     "power",
     "power_clock",
     "read_schedule",
+    "read_spec",
     "recorded_steps",
     "require_steps",
     "sgd_clock",

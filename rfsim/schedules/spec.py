@@ -57,10 +57,18 @@ def from_spec(spec: str, *, steps: int, lr: float, batch: float) -> Schedule:
     ------
     InputError : for an unknown name or key, or a value that the shape does not allow.
     """
+    name, options = read_spec(spec)
+    make, own, _ = SHAPES[name]
+    warmup = options.pop("warmup", 0.0) if "warmup" not in own else 0.0
+    return warmed(make(steps, lr, batch, **options), warmup)  # type: ignore[arg-type]
+
+
+def read_spec(spec: str) -> tuple[str, dict[str, object]]:
+    """Name and options of a schedule text, checked against the keys of its shape."""
     name, _, rest = spec.partition(":")
     if name not in SHAPES:
         raise InputError(f"schedule {name!r} is not known; allowed: {', '.join(SHAPES)}, or a CSV file step,lr,batch")
-    make, own, needed = SHAPES[name]
+    _, own, needed = SHAPES[name]
     keys: dict[str, Callable[[str], object]] = {**own, "warmup": float}
     options: dict[str, object] = {}
     for item in filter(None, rest.split(",")):
@@ -76,5 +84,4 @@ def from_spec(spec: str, *, steps: int, lr: float, batch: float) -> Schedule:
             raise InputError(f"schedule {name}: {key} must be a number, got {text!r}") from error
     if needed and needed not in options:
         raise InputError(f"schedule {name} needs {needed}; write {_EXAMPLES[name]}")
-    warmup = options.pop("warmup", 0.0) if "warmup" not in own else 0.0
-    return warmed(make(steps, lr, batch, **options), warmup)  # type: ignore[arg-type]
+    return name, options
