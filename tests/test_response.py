@@ -369,6 +369,32 @@ def test_a_covariance_given_as_an_operator():
     np.testing.assert_allclose(exact.noise[0], schedule.lr[0] ** 2 / schedule.batch[0] * one, rtol=1e-12)
 
 
+def tilted(x, example):
+    return quartic(x) + example * jnp.sin(x)
+
+
+def test_more_examples_and_probes_than_are_worked_on_at_once():
+    """Blocks of 64: 70 examples leave a part of one over, in every sum, and so do 65 probes."""
+    tilts = np.random.default_rng(2).standard_normal(70)
+    schedule = schedules.from_arrays(np.array([0.2, 0.15, 0.1]), np.array([2, 5, 3]))
+    lr, x, factors = schedule.lr, START, []
+    for t in range(3):
+        factors.append((np.cos(x), 1 - lr[t] * (curve(x) - tilts.mean() * np.sin(x)), x))
+        x = x - lr[t] * (slope(x) + tilts.mean() * np.cos(x))
+    first, second = slope(x) + tilts.mean() * np.cos(x), curve(x) - tilts.mean() * np.sin(x)
+    expected = 0.0
+    for t in reversed(range(3)):
+        spread, jacobian, at = factors[t]
+        expected += 0.5 * lr[t] ** 2 / schedule.batch[t] * tilts.var() * spread**2 * second
+        third = 6 * at - 1.8 - tilts.mean() * np.cos(at)
+        first, second = jacobian * first, jacobian**2 * second - lr[t] * third * first
+    for trace in ("moments", "columns"):
+        found = small_noise_response(tilted, START, schedule, data=tilts, at=[3], trace=trace)
+        np.testing.assert_allclose(found.noise, [expected], rtol=1e-12)
+    probed = probed_response(jax.random.key(5), tilted, START, schedule, data=tilts, at=[3], probes=65)
+    assert abs(probed.noise[0] - expected) < 4.5 * probed.stderr[0]  # Student's t, 64: chance 3e-5
+
+
 RUNS, SAMPLED = 8000, schedules.constant(9, 0.6, 240)
 
 

@@ -1,6 +1,7 @@
 """What the user gives - a loss, its noise, a validation loss - as functions of one flat vector of parameters."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ from jax.flatten_util import ravel_pytree
 from rfsim.checks import InputError
 from rfsim.precision import float64_array, is_traced
 
-CHUNK = 64  # directions or examples that are worked on at once
+CHUNK = 64  # directions, examples or probes that are worked on at once
 
 Tree = Any
 
@@ -48,6 +49,16 @@ class Bound(NamedTuple):
     matrix: Callable[[jax.Array], jax.Array]
 
 
+def blockwise(function: Callable[[jax.Array], Tree], count: int) -> Tree:
+    """function(i), i = 0..count-1, stacked; the last block repeats the last i, so that one program fits all blocks."""
+    if count <= CHUNK:
+        return jax.vmap(function)(jnp.arange(count))
+    blocks = -(-count // CHUNK)
+    index = jnp.minimum(jnp.arange(blocks * CHUNK), count - 1).reshape(blocks, CHUNK)
+    found = lax.map(jax.vmap(function), index)
+    return jax.tree.map(lambda leaf: leaf.reshape(blocks * CHUNK, *leaf.shape[2:])[:count], found)
+
+
 def bind(objective: Objective, parameters: Tree, data: Tree) -> Bound:
     """The objective as functions of the flat vector (p,) of the given parameters."""
     start, unravel = ravel_pytree(parameters)
@@ -63,15 +74,15 @@ def bind(objective: Objective, parameters: Tree, data: Tree) -> Bound:
         def loss(theta: jax.Array) -> jax.Array:
             return jnp.mean(losses(theta))
 
-        def one(theta: jax.Array, example: Tree) -> jax.Array:
+        def one(theta: jax.Array, index: jax.Array) -> jax.Array:
+            example = jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], data)
             return jax.grad(lambda point: objective.loss(unravel(point), example))(theta)
 
         def columns(theta: jax.Array) -> Callable[[jax.Array], tuple[jax.Array, jax.Array]]:
             mean = jax.grad(loss)(theta)
 
             def column(index: jax.Array) -> tuple[jax.Array, jax.Array]:
-                example = jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], data)
-                centred = (one(theta, example) - mean) / np.sqrt(count)
+                centred = (one(theta, index) - mean) / np.sqrt(count)
                 return centred, centred
 
             return column
@@ -83,7 +94,7 @@ def bind(objective: Objective, parameters: Tree, data: Tree) -> Bound:
             return mixed, mixed
 
         def matrix(theta: jax.Array) -> jax.Array:
-            rows = lax.map(lambda example: one(theta, example), data, batch_size=min(CHUNK, count))
+            rows = blockwise(partial(one, theta), count)
             centred = rows - jnp.mean(rows, axis=0)[None, :]
             return centred.T @ centred / count
 
@@ -103,7 +114,7 @@ def bind(objective: Objective, parameters: Tree, data: Tree) -> Bound:
             return z, applied(theta, z)
 
         def matrix(theta: jax.Array) -> jax.Array:
-            rows = lax.map(lambda unit: applied(theta, unit), jnp.eye(count), batch_size=min(CHUNK, count))
+            rows = blockwise(lambda index: columns(theta)(index)[1], count)
             return 0.5 * (rows + rows.T)
 
     def step(theta: jax.Array, eta: jax.Array) -> jax.Array:

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from rfsim.response.objective import CHUNK, Bound, Objective, Tree, bind
+from rfsim.response.objective import CHUNK, Bound, Objective, Tree, bind, blockwise
 
 Map = Callable[[jax.Array], jax.Array]
 Jet = tuple[jax.Array, jax.Array, jax.Array]  # u, v, w
@@ -46,16 +46,17 @@ def _kept(keep: jax.Array, evaluate: Callable[..., Tree], *arguments: Tree) -> T
 
 def _total(function: Callable[[jax.Array], jax.Array], count: int, shape: tuple[int, ...]) -> jax.Array:
     """Sum of function(i), i = 0..count-1, of the given shape, some at a time."""
-    size = min(CHUNK, count)
-    blocks = -(-count // size)
+    if count <= CHUNK:
+        return jax.vmap(function)(jnp.arange(count)).sum(axis=0)
+    blocks = -(-count // CHUNK)
 
     def add(so_far: jax.Array, first: jax.Array) -> tuple[jax.Array, None]:
-        index = first + jnp.arange(size)
+        index = first + jnp.arange(CHUNK)
         found = jax.vmap(function)(jnp.minimum(index, count - 1))
-        real = (index < count).reshape((size,) + (1,) * len(shape))
+        real = (index < count).reshape((CHUNK,) + (1,) * len(shape))
         return so_far + jnp.where(real, found, 0.0).sum(axis=0), None
 
-    return lax.scan(add, jnp.zeros(shape), size * jnp.arange(blocks))[0]
+    return lax.scan(add, jnp.zeros(shape), CHUNK * jnp.arange(blocks))[0]
 
 
 def _descend(model: Bound, lr: jax.Array) -> jax.Array:
@@ -127,9 +128,7 @@ def moments(
 
         after, mean = jax.jvp(descend, (theta,), (mean,))
         # rows i: J e_i, J C e_i, D^2 D_t[e_i, C e_i]
-        jacobian, spread, bend = lax.map(
-            lambda pair: push(descend, theta, (pair[0], pair[1], zero))[1], (units, cov), batch_size=min(CHUNK, size)
-        )
+        jacobian, spread, bend = blockwise(lambda i: push(descend, theta, (units[i], cov[i], zero))[1], size)
         mean = mean + 0.5 * bend.sum(axis=0)
         cov = jacobian.T @ spread + eta**2 * inverse * model.matrix(theta)
         cov = 0.5 * (cov + cov.T)
@@ -178,6 +177,6 @@ def probes(
         along = (jnp.arange(lr.shape[0]), lr, inverse_batch, keep[1:])
         return lax.scan(step, (model.start, (zero, zero, zero)), along)[1]
 
-    noise = lax.map(lambda i: probe(jax.random.fold_in(key, i)), jnp.arange(count), batch_size=min(CHUNK, count))
+    noise = blockwise(lambda i: probe(jax.random.fold_in(key, i)), count)
     baseline = lax.map(lambda now: _kept(now[0], model.value, now[1]), (keep, _descend(model, lr)))
     return baseline, jnp.concatenate([jnp.zeros((count, 1)), noise], axis=1)
