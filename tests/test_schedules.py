@@ -126,7 +126,9 @@ def test_batch_ramp_by_hand():
     assert_array_equal(schedules.batch_ramp(4, 0.5, 10.0, to=0.7, start=2).batch, [10, 10, 9, 7])
     kept = schedules.batch_ramp(4, 0.5, 10.0, to=0.7, start=2, exact_batch=True)
     assert_allclose(kept.batch, [10, 10, 10 * math.sqrt(0.7), 7], rtol=1e-15)
-    assert schedules.batch_ramp(10**4, 0.1, 3.0, to=100.0).batch[-1] == 300.0  # rounding errors are not rounded up
+    assert 100.0 * 1.1 > 110.0  # a rounding error, which is not rounded up
+    assert schedules.batch_ramp(4, 0.1, 100.0, to=1.1).batch[-1] == 110.0
+    assert schedules.stages(4, 0.1, 100.0, at=0.5, batch_to=1.1).batch[-1] == 110.0
     assert schedules.batch_ramp(0, 0.5, 2.0).steps == 0
 
 
