@@ -1,14 +1,11 @@
 """`rfsim schedule show` and `rfsim schedule pair`: the path of a schedule, and two realisations of one path."""
 
 import argparse
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from rfsim.checks import InputError, whole_number
 from rfsim.cli.output import emit
 from rfsim.cli.setup import SPECS, is_schedule_file, parameters, read_schedule
-
-if TYPE_CHECKING:
-    from rfsim.schedules import Schedule
 
 SHOWN = ("step", "lr", "batch", "intrinsic_time", "ratio", "data")
 PAIRED = (
@@ -73,7 +70,7 @@ def _show(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str], 
 
     from rfsim import schedules
 
-    schedule = cast("Schedule", read_schedule(options)[0])
+    schedule = read_schedule(options)[0]
     whole = schedules.path(schedule, clock=schedules.power_clock(options.clock_power))
     rows = _rows(options, schedule.steps)
     result: dict[str, Any] = {name: getattr(whole, name)[rows] for name in SHOWN}
@@ -94,7 +91,7 @@ def _pair(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str], 
     lr, batch = options.lr, options.batch
     if is_schedule_file(options.schedule):
         options.lr = options.batch = None  # the file has its own; these are of the two runs
-    target = cast("Schedule", read_schedule(options)[0])
+    target = read_schedule(options)[0]
     for name, value in (("lr", lr), ("batch", batch)):
         if value is None:
             raise InputError(

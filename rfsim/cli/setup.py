@@ -136,7 +136,18 @@ def read_source(options: argparse.Namespace, *, every_mode: bool = False) -> Sou
     return Source(spectrum, source, problem, None, runs_key, lambda: rfsim.aligned_features(spectrum))
 
 
-def read_schedule(options: argparse.Namespace, *, modes: int | None = None) -> "tuple[AnySchedule, np.ndarray | None]":
+def read_schedule(options: argparse.Namespace) -> "tuple[Schedule, np.ndarray | None]":
+    """Make the schedule that the options ask for as arrays, and the recorded steps (None: about 200 log-spaced)."""
+    from rfsim.schedules import Schedule
+
+    schedule, at = read_any_schedule(options)
+    assert isinstance(schedule, Schedule)
+    return schedule, at
+
+
+def read_any_schedule(
+    options: argparse.Namespace, *, modes: int | None = None
+) -> "tuple[AnySchedule, np.ndarray | None]":
     """Make the schedule that the options ask for, and the recorded steps (None: about 200 log-spaced ones).
 
     With `modes`, the number of modes that the exact risk is computed for, a schedule too long to step through comes as
