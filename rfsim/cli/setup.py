@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rfsim.exact import AnySchedule
     from rfsim.problems import Problem
+    from rfsim.schedules import Schedule
     from rfsim.sources.features import Features
     from rfsim.spectra import Spectrum
 
@@ -138,10 +139,10 @@ def read_source(options: argparse.Namespace, *, every_mode: bool = False) -> Sou
 
 def read_schedule(options: argparse.Namespace) -> "tuple[Schedule, np.ndarray | None]":
     """Make the schedule that the options ask for as arrays, and the recorded steps (None: about 200 log-spaced)."""
-    from rfsim.schedules import Schedule
+    from rfsim.schedules import Schedule as Arrays
 
     schedule, at = read_any_schedule(options)
-    assert isinstance(schedule, Schedule)
+    assert isinstance(schedule, Arrays)
     return schedule, at
 
 
