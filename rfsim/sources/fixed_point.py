@@ -126,6 +126,7 @@ def kernel_mass(spectrum: Spectrum, width: float, lr: float, batch: float) -> fl
     spectrum.
 
     Solved for x = M (m - 1) itself, which m - 1 would have lost at large width; inf where z lies inside the spectrum.
+    Newton's method climbs to the root from the left until rounding stops it.
     """
     lam, count = spectrum.eigenvalues, spectrum.multiplicity
     z = 2.0 / ((1.0 + 1.0 / batch) * lr)
@@ -140,7 +141,7 @@ def kernel_mass(spectrum: Spectrum, width: float, lr: float, batch: float) -> fl
         if slope >= 0.0:
             return np.inf
         step = value / slope
-        x = float(x - step)
-        if abs(step) <= 4e-16 * abs(x):
+        if -step <= 4e-16 * x:
             return float(x / (batch + 1.0))
+        x = float(x - step)
     raise RunError(f"kappa: no convergence at lr {lr:g}, which is too close to the edge of the spectrum; lower lr")
