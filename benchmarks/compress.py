@@ -14,6 +14,7 @@ import numpy as np
 
 import rfsim
 from rfsim.compress import compress, compress_with_error
+from rfsim.routes import recursion
 from rfsim.schedules import Schedule
 
 MODES, STEPS, SHORT = 1_000_000, 1_000_000, 1024
@@ -65,9 +66,9 @@ def main() -> None:
     short = schedule.part(0, SHORT)
     records = np.unique(np.rint(np.geomspace(1, SHORT, 40)).astype(int))
     taken, few = seconds(lambda: compress(spectrum))
-    rfsim.risk(few, schedule.part(0, 20_000))  # compile
-    running, curve = seconds(lambda: rfsim.risk(few, schedule))
-    direct_short, exact = seconds(lambda: rfsim.risk(spectrum, short, at=records))
+    recursion.risk(few, schedule.part(0, 20_000))  # compile
+    running, curve = seconds(lambda: recursion.risk(few, schedule))
+    direct_short, exact = seconds(lambda: recursion.risk(spectrum, short, at=records))
     direct = direct_short / SHORT * STEPS
     finer = compress(spectrum, tolerance=1e-11)
     print(f"{MODES:,} modes, {STEPS:,} steps of a changing schedule, {jax.devices()[0].device_kind}\n")
@@ -75,7 +76,7 @@ def main() -> None:
     print(f"recursion on the nodes {running:9.2f} s")
     print(f"direct recursion {direct:15.0f} s  (extrapolated from {SHORT} steps in {direct_short:.1f} s)")
     print(f"faster by {direct / (taken + running):22.0f}    (wanted: over 100)")
-    near, far = largest(rfsim.risk(few, short, at=records), exact), largest(curve, rfsim.risk(finer, schedule))
+    near, far = largest(recursion.risk(few, short, at=records), exact), largest(curve, recursion.risk(finer, schedule))
     print(f"error of all curves, steps 1..{SHORT}, against the direct run: {near:.1e}")
     print(f"error of all curves, all {STEPS:,} steps, against {finer.modes} finer nodes: {far:.1e}")
     print(f"\n{'spectrum of ' + format(MODES, ',') + ' modes':30}{'nodes':>6}{'s':>7}{'F':>9}{'K':>9}{'kappa':>9}")

@@ -15,6 +15,7 @@ from rfsim.compress import compress, compress_with_error, compression_error
 from rfsim.compress.fine import fine_rule
 from rfsim.compress.gauss import lanczos, rule
 from rfsim.compress.integrands import Modes
+from rfsim.routes import recursion
 
 MODES = 40_000
 
@@ -194,7 +195,7 @@ def test_recursion_on_few_nodes_and_on_all_modes(alpha, beta):
     trace = np.sum(np.asarray(whole.eigenvalues))
     schedule = rfsim.schedules.power(700, 0.3, np.ceil(2.0 * trace * 0.3), vartheta=0.6)
     at = [0, 1, 10, 100, 700]
-    mine, exact = rfsim.risk(few, schedule, at=at), rfsim.risk(whole, schedule, at=at)
+    mine, exact = recursion.risk(few, schedule, at=at), recursion.risk(whole, schedule, at=at)
     for name in ("risk", "forcing", "memory", "clean", "gap"):
         assert_allclose(getattr(mine, name), getattr(exact, name), rtol=1e-9, err_msg=name)
 
