@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsim.checks import InputError, one_of
+from rfsim.compress import compress_with_error
 from rfsim.curves import Curve
 from rfsim.precision import is_traced
 from rfsim.routes import jump, recursion, volterra
@@ -23,7 +24,8 @@ AnySchedule = Schedule | Stretches | Smooth
 _STEP, _MODE_STEP = 1e-6, 2e-9  # seconds of the recursion per step, and per step and mode
 _PAIR = 1e-7  # seconds of the jump route per stretch and pair of modes
 _PATIENCE = 1.0  # seconds below which the recursion is not worth replacing
-_RTOL = 1e-6  # relative accuracy asked of smooth schedules
+_RTOL = 1e-5  # relative accuracy asked of smooth schedules
+_MANY = 300  # modes beyond which a long run replaces them by few nodes
 
 
 class StabilityWarning(UserWarning):
@@ -63,7 +65,9 @@ def risk(
     Returns
     -------
     Curve with arrays step, intrinsic_time, risk, forcing, memory, clean, gap of k recorded steps. Exact to rounding for
-    a Schedule or Stretches, to about 1e-6 for a smooth schedule; `routed` says which route and which error.
+    a Schedule or Stretches, to about 1e-5 for a smooth schedule. Where "auto" would step for seconds, and beyond the
+    reach of arrays, more than 300 modes are first replaced by few nodes with a relative error of at most 1e-9.
+    `routed` says which route was taken and how large its error is.
 
     Raises
     ------
@@ -90,11 +94,12 @@ def routed(
     if not isinstance(schedule, Schedule):
         if route not in ("auto", "jump"):
             raise InputError(f"route {route} needs every step in an array; use route jump, or a Schedule")
-        check_stability(spectrum, schedule, allow_unstable=allow_unstable)
+        few, lost = _few_nodes(spectrum)
+        check_stability(few, schedule, allow_unstable=allow_unstable)
         if isinstance(schedule, Smooth):
-            run = jump.smooth_risk(spectrum, schedule, at=at, rtol=_RTOL)
-            return Routed(run.curve, "jump", float(run.error.max()))
-        return Routed(jump.risk(spectrum, schedule, at=at), "jump", _rounding(schedule.count))
+            run = jump.smooth_risk(few, schedule, at=at, rtol=_RTOL)
+            return Routed(run.curve, "jump", lost + float(run.error.max()))
+        return Routed(jump.risk(few, schedule, at=at), "jump", lost + _rounding(schedule.count))
     if is_traced(spectrum, schedule):
         if route in ("volterra", "jump"):
             raise InputError(
@@ -106,10 +111,13 @@ def routed(
     check_stability(spectrum, schedule, allow_unstable=allow_unstable)
     if route == "volterra":
         return Routed(volterra.risk(spectrum, schedule, at=at), route, _rounding(schedule.steps))
+    lost = 0.0
+    if route == "auto" and _seconds(spectrum, schedule) > _PATIENCE:
+        spectrum, lost = _few_nodes(spectrum)
     if route == "jump" or (route == "auto" and _jumping_pays(spectrum, schedule)):
-        return Routed(jump.risk(spectrum, schedule, at=at), "jump", _rounding(from_schedule(schedule).count))
+        return Routed(jump.risk(spectrum, schedule, at=at), "jump", lost + _rounding(from_schedule(schedule).count))
     curve = recursion.risk(spectrum, schedule, at=at, progress=progress)
-    return Routed(curve, "recursion", _rounding(schedule.steps))
+    return Routed(curve, "recursion", lost + _rounding(schedule.steps))
 
 
 def _rounding(count: float) -> float:
@@ -117,9 +125,22 @@ def _rounding(count: float) -> float:
     return float(np.finfo(np.float64).eps * (count + 10.0))
 
 
+def _seconds(spectrum: Spectrum, schedule: Schedule) -> float:
+    """About how long the recursion would take."""
+    return schedule.steps * (_STEP + _MODE_STEP * spectrum.modes)
+
+
+def _few_nodes(spectrum: Spectrum) -> tuple[Spectrum, float]:
+    """A few nodes in place of many modes, and the relative error that costs; the spectrum itself if it is small."""
+    if spectrum.modes <= _MANY or np.iscomplexobj(spectrum.eigenvalues) or np.min(spectrum.forcing_energy) < 0.0:
+        return spectrum, 0.0
+    found = compress_with_error(spectrum)
+    return found.spectrum, max(found.forcing_error, found.memory_error)
+
+
 def _jumping_pays(spectrum: Spectrum, schedule: Schedule) -> bool:
     """True if the recursion would take seconds and the schedule has few enough constant stretches to jump over."""
-    stepping = schedule.steps * (_STEP + _MODE_STEP * spectrum.modes)
+    stepping = _seconds(spectrum, schedule)
     if stepping < _PATIENCE or np.iscomplexobj(spectrum.eigenvalues):
         return False
     return from_schedule(schedule).count * _PAIR * spectrum.modes**2 < stepping
@@ -200,7 +221,7 @@ def _every_rate(schedule: AnySchedule) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _row_mass(spectrum: Spectrum, schedule: AnySchedule) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and kernel row sums there: all of them by the recursion, or about 40 if that would take seconds."""
+    """Steps and kernel row sums there: all of them by the recursion, or a few for a schedule without arrays."""
     if isinstance(schedule, Schedule):
         steps = np.arange(schedule.steps + 1)
         return steps, np.asarray(recursion.row_mass(spectrum, schedule, at=steps))
@@ -215,5 +236,6 @@ def _row_mass(spectrum: Spectrum, schedule: AnySchedule) -> tuple[np.ndarray, np
     if isinstance(schedule, Stretches):
         curve = jump.risk(thin, schedule)
     else:
-        curve = jump.smooth_risk(thin, schedule, rtol=1e-4).curve
+        some = np.unique(np.rint(np.geomspace(1.0, schedule.steps, 6)))
+        curve = jump.smooth_risk(thin, schedule, at=some, rtol=1e-3).curve
     return np.asarray(curve.step), np.asarray(curve.gap)

@@ -106,8 +106,12 @@ def test_auto_jumps_only_where_stepping_takes_seconds():
     assert short.route == "recursion"
     long = routed(spectrum, constant(2_000_000, 0.05, 2.0), at=[20_000, 2_000_000])
     assert long.route == "jump"
-    assert_allclose(long.curve.risk[0], short.curve.risk[0], rtol=1e-11)
-    assert long.error < 1e-13
+    assert_allclose(long.curve.risk[0], short.curve.risk[0], rtol=2e-9)
+    assert 0.0 < long.error < 1e-9  # a thousand modes have become few nodes
+    full = routed(spectrum, constant(2_000_000, 0.05, 2.0), at=[20_000, 2_000_000], route="jump")
+    assert_allclose(full.curve.risk[0], short.curve.risk[0], rtol=1e-11)
+    assert_allclose(long.curve.risk, full.curve.risk, rtol=2e-9)
+    assert full.error < 1e-13
     assert long.curve.risk[1] == pytest.approx(rfsim.limiting_risk(spectrum, 0.05, 2.0), rel=0.05)
 
 
@@ -140,8 +144,8 @@ def test_smooth_schedules_follow_the_arrays():
     array = rfsim.schedules.power(steps, 0.1, 4.0, vartheta=0.5, exact_batch=True)
     found = routed(spectrum, smooth.power(steps, 0.1, 4.0, vartheta=0.5, exact_batch=True), at=at)
     assert found.route == "jump"
-    assert_allclose(found.curve.risk, rfsim.risk(spectrum, array, at=at).risk, rtol=2e-6)
-    assert found.error < 1e-6
+    assert_allclose(found.curve.risk, rfsim.risk(spectrum, array, at=at).risk, rtol=2e-5)
+    assert found.error < 1e-5
     with pytest.raises(rfsim.InputError, match="pointwise limit"):
         rfsim.risk(spectrum, smooth.wsd(steps, 3.0, 4.0))
     # which spectrum would be unstable is not known under tracing, so nothing is refused there
