@@ -44,6 +44,7 @@ def test_families_cover_what_was_promised():
         "counterexamples",
         "exponents",
         "gaps",
+        "equivalent",
         "regimes",
         "response",
     )
@@ -164,6 +165,17 @@ def test_a_kappa_without_the_term_1_over_batch_fails(monkeypatch):
     monkeypatch.setattr(stationary, "kappa", kappa)
     assert {"stability/limit", "stability/kappa"} <= _failed(verify.run("quick", "stability"))
     assert {"terminal/run", "terminal/gap", "terminal/fixed-point"} <= _failed(verify.run("quick", "terminal"))
+
+
+def test_an_equivalent_of_another_width_fails(monkeypatch):
+    from rfsim.sources import equivalent
+
+    right = equivalent.equivalent_details
+    monkeypatch.setattr(equivalent, "equivalent_details", lambda problem, width: right(problem, width + 1))
+    failed = _failed(verify.run("quick", "equivalent"))
+    assert {
+        f"equivalent/{part}" for part in ("floor", "kappa", "moments", "contour-forcing", "contour-memory")
+    } <= failed
 
 
 def test_a_wrong_regime_label_is_named(monkeypatch):

@@ -111,6 +111,22 @@ FAMILIES: dict[str, Family] = {
             "feedback",
         ),
     ),
+    "equivalent": Family(
+        "equivalents",
+        "the deterministic equivalent: its equation, its spectrum on a closed contour, and the mean over sampled W",
+        (
+            "fixed-point",
+            "floor",
+            "kappa",
+            "moments",
+            "contour-forcing",
+            "contour-memory",
+            "two-rays",
+            "sampled-forcing",
+            "sampled-memory",
+            "rejects-wrong",
+        ),
+    ),
     "regimes": Family(
         "labels",
         "regime labels agree with the signs of measured differences of exponents",
