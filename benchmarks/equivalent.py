@@ -1,0 +1,93 @@
+"""Seconds of the deterministic equivalent, cold and warm, and how they grow with width, horizon and accuracy.
+
+    python benchmarks/equivalent.py
+
+Prints tables and writes nothing. Cold means a fresh process, without the time of `import rfsim` and of jax itself.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import rfsim
+from rfsim.routes import recursion
+from rfsim.sources.equivalent import equivalent_details
+from rfsim.sources.fixed_point import kernel_mass
+from rfsim.sources.population import population
+
+POINT = (0.7, 0.3)  # alpha, beta
+
+
+def seconds(work: Callable[[], object], rounds: int = 3) -> float:
+    """Best of a few rounds."""
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def problem(width: int, alpha: float = POINT[0], beta: float = POINT[1]) -> rfsim.Problem:
+    """Twice as many coordinates as features."""
+    return rfsim.power_law(alpha, beta, ambient=2 * width)
+
+
+def cold(width: int) -> float:
+    """Seconds of the first equivalent of a fresh process, after the imports."""
+    script = (
+        "import time, jax, rfsim\n"
+        "from rfsim.sources.equivalent import equivalent\n"
+        f"problem = rfsim.power_law({POINT[0]}, {POINT[1]}, ambient={2 * width})\n"
+        "start = time.perf_counter()\n"
+        f"equivalent(problem, {width})\n"
+        "print(time.perf_counter() - start)\n"
+    )
+    return float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    """Print the tables."""
+    print(f"deterministic equivalent at (alpha, beta) = {POINT}, v = 2 M\n")
+    print(f"{'width':>12}{'cold s':>10}{'wanted':>9}{'warm s':>10}{'wanted':>9}")
+    for width, cold_wanted, warm_wanted in ((12_800, "< 2", "< 0.3"), (10**9, "< 10", "")):
+        warm = seconds(lambda width=width: rfsim.equivalent(problem(width), width))
+        print(f"{width:12,}{cold(width):10.2f}{cold_wanted:>9}{warm:10.3f}{warm_wanted:>9}")
+
+    print(f"\n{'width':>22}{'warm s':>10}{'nodes':>8}{'identities':>12}")
+    for exponent in (1, 2, 3, 4, 6, 8, 10, 12):
+        width = 10**exponent
+        found = equivalent_details(problem(width), width)
+        warm = seconds(lambda width=width: rfsim.equivalent(problem(width), width), 2)
+        print(f"{width:22,}{warm:10.3f}{found.spectrum.modes:8}{found.identity_error:12.0e}")
+
+    width = 10_000
+    nodes = rfsim.equivalent(problem(width).replace(noise_var=1.0), width)
+    print(f"\nwidth {width:,}, recursion over {nodes.modes} nodes instead of {width:,} modes")
+    print(f"{'steps':>22}{'seconds':>10}{'us/step':>9}")
+    for steps in (10**3, 10**4, 10**5):
+        schedule = rfsim.schedules.constant(steps, 0.05, 16)
+        recursion.terminal_risk(nodes, schedule).block_until_ready()
+        spent = seconds(lambda schedule=schedule: recursion.terminal_risk(nodes, schedule).block_until_ready())
+        print(f"{steps:22,}{spent:10.3f}{spent / steps * 1e6:9.2f}")
+
+    print(f"\nwidth {width:,}, kappa at half the pointwise limit (batch 16) against its closed form")
+    print(f"{'spacing':>22}{'warm s':>10}{'nodes':>8}{'identities':>12}{'kappa':>10}")
+    for spacing in (0.8, 0.6, 0.5, 0.4, 0.3, 0.2):
+        try:
+            found = equivalent_details(problem(width), width, spacing=spacing)
+        except rfsim.RunError:
+            print(f"{spacing:22.2f}  refused: a moment identity fails")
+            continue
+        warm = seconds(lambda spacing=spacing: rfsim.equivalent(problem(width), width, spacing=spacing), 2)
+        lr = 0.5 * 2.0 / (1.0625 * found.upper_edge)
+        off = rfsim.kappa(found.spectrum, lr, 16.0) / kernel_mass(population(problem(width)), width, lr, 16.0) - 1.0
+        told = f"{found.identity_error:12.0e}{np.abs(off):10.0e}"
+        print(f"{spacing:22.2f}{warm:10.3f}{found.spectrum.modes:8}{told}")
+
+
+if __name__ == "__main__":
+    main()
