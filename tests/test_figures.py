@@ -23,7 +23,17 @@ from rfsim.routes import recursion
 from rfsim.schedules import constant
 from rfsim.sources.population import population
 
-NAMES = ("regime_map", "schedule_map", "exponents", "rapid_target", "two_groupings", "paired_schedules", "anneal")
+NAMES = (
+    "regime_map",
+    "schedule_map",
+    "exponents",
+    "rapid_target",
+    "two_groupings",
+    "three_layers",
+    "width_gap",
+    "paired_schedules",
+    "anneal",
+)
 
 
 @cache

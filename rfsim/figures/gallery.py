@@ -18,6 +18,8 @@ FIGURES = {
     "exponents": "gap exponent against the growth of batch/lr: measured, for the window, in the limit",
     "rapid_target": "a rapidly decaying target: forcing below every power, memory and risk not",
     "two_groupings": "one risk, grouped twice: forcing + memory and clean + gap",
+    "three_layers": "SGD, exact risk of sampled features and deterministic equivalent on each other",
+    "width_gap": "mean over sampled features minus deterministic equivalent, against width",
     "paired_schedules": "lr decay and batch growth with one ratio path: apart by updates, together by intrinsic time",
     "anneal": "what an anneal does: noise withheld, signal not learnt, and the ceiling of the memory",
 }
