@@ -258,9 +258,8 @@ def test_floor_and_omega_from_written_out_sums(alpha, beta):
     assert_allclose(found.spectrum.floor, math.fsum(lam * j ** (-2 * beta) / (1.0 + found.omega * lam)), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("alpha", "beta"), [(0.7, -0.15), (1.3, -0.7)])
-def test_infinite_ambient_is_the_limit_of_large_ones_also_for_wide_features(alpha, beta):
-    width = 10**8 if alpha < 1.0 else 10**7
+@pytest.mark.parametrize(("alpha", "beta", "width"), [(0.7, -0.15, 10**8), (1.3, -0.7, 10**7), (2.0, -1.3, 10**6)])
+def test_infinite_ambient_is_the_limit_of_large_ones_also_for_wide_features(alpha, beta, width):
     last = rfsim.equivalent(rfsim.power_law(alpha, beta), width)
     # sums over the coordinates beyond v are of order (M/v)^(2 alpha - 1) and, for the floor, (M/v)^p
     rates = min(2 * alpha - 1, 2 * alpha + 2 * beta - 1)
@@ -270,6 +269,16 @@ def test_infinite_ambient_is_the_limit_of_large_ones_also_for_wide_features(alph
         gaps.append(abs(one.floor / last.floor - 1.0))
     assert gaps[0] < 20.0 * 1e4**-rates
     assert gaps[1] < gaps[0] * 3.0 * 100.0**-rates
+
+
+@pytest.mark.parametrize(("alpha", "beta", "width"), [(1.3, -0.7, 10**9), (2.0, -1.3, 10**6)])
+def test_the_tail_of_an_infinite_problem_begins_far_beyond_the_width(monkeypatch, alpha, beta, width):
+    problem = rfsim.power_law(alpha, beta)
+    floor = rfsim.equivalent(problem, width).floor
+    monkeypatch.setattr(module, "_BEYOND", 1e22)
+    assert_allclose(rfsim.equivalent(problem, width).floor, floor, rtol=1e-13)
+    monkeypatch.setattr(module, "_BEYOND", 1e3)
+    assert abs(rfsim.equivalent(problem, width).floor / floor - 1.0) > 1e-6
 
 
 def test_refined_spacing_changes_nothing_and_coarser_spacing_converges():
