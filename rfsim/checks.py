@@ -11,6 +11,8 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import NDArray
 
+MOST = 2**62  # whole numbers up to this fit everywhere
+
 FloatArray = NDArray[np.float64]
 
 
@@ -57,7 +59,11 @@ def whole_number(name: str, value: object, *, least: int = 1) -> int:
     """Return `value` as an int >= `least`, or raise InputError."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral | Real):
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}; pass an int")
+    if isinstance(value, Integral) and abs(int(value)) > MOST:
+        raise InputError(f"{name} must be at most 2^62, got {str(int(value))[:24]}...; pass a smaller whole number")
     real = float(value)
+    if math.isfinite(real) and abs(real) > MOST:
+        raise InputError(f"{name} must be at most 2^62, got {real:g}; pass a smaller whole number")
     if not math.isfinite(real) or real != math.floor(real):
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}; pass an int")
     number = int(value) if isinstance(value, Integral) else int(real)

@@ -1,7 +1,7 @@
 """`risk`: the exact curve by whichever route fits, after the stability of the run has been checked."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ _STEP, _MODE_STEP = 1e-6, 2e-9  # seconds of the recursion per step, and per ste
 _PAIR = 1e-7  # seconds of the jump route per stretch and pair of modes
 _PATIENCE = 1.0  # seconds below which the recursion is not worth replacing
 _RTOL = 1e-5  # relative accuracy asked of smooth schedules
+_BLOCK = 2**16  # steps looked at in one go
 _MANY = 300  # modes beyond which a long run replaces them by few nodes
 
 
@@ -54,8 +55,8 @@ def risk(
     Parameters
     ----------
     spectrum : modes, floor and label noise.
-    schedule : N steps of (lr, batch); or `rfsim.stretches` of constant (lr, batch), or an `rfsim.smooth` schedule, for
-        horizons that no array holds.
+    schedule : N steps of (lr, batch); or, for horizons that no array holds, stretches of constant (lr, batch) made by
+        `rfsim.stretches.stretches`, or a smooth schedule made by the functions of `rfsim.smooth`.
     at : recorded steps in 0..N, strictly increasing; default about 200 log-spaced ones with 0 and N.
     route : "recursion" step by step, "volterra" through the explicit kernel, "jump" in closed form over constant
         stretches; "auto" takes the recursion unless it would take seconds and jumping is cheaper.
@@ -172,16 +173,16 @@ def check_stability(spectrum: Spectrum, schedule: AnySchedule, *, allow_unstable
     place, lr, batch = _every_rate(schedule)
     if lr.size == 0 or lr.max() == 0.0:
         return
-    growth = (1.0 + 1.0 / batch) * lr * float(np.max(spectrum.eigenvalues))
-    worst = int(np.argmax(growth))
-    if growth[worst] >= 2.0:
+    top = float(np.max(spectrum.eigenvalues))
+    worst, growth, ratio = _worst_step(lr, batch, top)
+    if growth >= 2.0:
         raise InputError(
             f"lr {lr[worst]:g} at step {int(place[worst])} is not below the pointwise limit "
             f"{pointwise_limit(spectrum, float(batch[worst])):.6g} of this spectrum at batch {batch[worst]:g}; "
             f"lower lr, raise batch, or allow unstable runs (allow_unstable=True, --allow-unstable)"
         )
     trace = float(np.sum(np.asarray(spectrum.multiplicity) * np.asarray(spectrum.eigenvalues)))
-    if float(np.max(lr / batch)) * trace / (2.0 - growth[worst]) < 1.0:
+    if ratio * trace / (2.0 - growth) < 1.0:
         return
     steps, mass = _row_mass(spectrum, schedule)
     if np.max(mass) >= 1.0:
@@ -191,6 +192,19 @@ def check_stability(spectrum: Spectrum, schedule: AnySchedule, *, allow_unstable
             StabilityWarning,
             stacklevel=4,
         )
+
+
+def _worst_step(lr: np.ndarray, batch: np.ndarray, top: float) -> tuple[int, float, float]:
+    """Step with the largest (1 + 1/B) lr top, that value, and the largest lr/B; in blocks, to keep memory small."""
+    worst, growth, ratio = 0, 0.0, 0.0
+    for start in range(0, lr.size, _BLOCK):
+        rates, sizes = lr[start : start + _BLOCK], batch[start : start + _BLOCK]
+        grown = (1.0 + 1.0 / sizes) * rates * top
+        place = int(np.argmax(grown))
+        if grown[place] > growth:
+            worst, growth = start + place, float(grown[place])
+        ratio = max(ratio, float(np.max(rates / sizes)))
+    return worst, growth, ratio
 
 
 def _check_constant(spectrum: Spectrum, lr: float, batch: float) -> None:
@@ -206,10 +220,10 @@ def _check_constant(spectrum: Spectrum, lr: float, batch: float) -> None:
         )
 
 
-def _every_rate(schedule: AnySchedule) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _every_rate(schedule: AnySchedule) -> tuple[Sequence[int] | np.ndarray, np.ndarray, np.ndarray]:
     """Steps, and lr and batch there: every step, every stretch, or a sample of a smooth schedule with its breaks."""
     if isinstance(schedule, Schedule):
-        return np.arange(schedule.steps), np.asarray(schedule.lr), np.asarray(schedule.batch)
+        return range(schedule.steps), np.asarray(schedule.lr), np.asarray(schedule.batch)
     if isinstance(schedule, Stretches):
         used = schedule.steps > 0
         return schedule.edges[:-1][used], schedule.lr[used], schedule.batch[used]
@@ -221,10 +235,10 @@ def _every_rate(schedule: AnySchedule) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _row_mass(spectrum: Spectrum, schedule: AnySchedule) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and kernel row sums there: all of them by the recursion, or a few for a schedule without arrays."""
+    """Steps and kernel row sums there: the largest one by the recursion, or a few for a schedule without arrays."""
     if isinstance(schedule, Schedule):
-        steps = np.arange(schedule.steps + 1)
-        return steps, np.asarray(recursion.row_mass(spectrum, schedule, at=steps))
+        step, mass = recursion.largest_row_mass(spectrum, schedule)
+        return np.array([step]), np.array([mass])
     # the gap for kernel K/c and noise c is the row mass plus feedback of order 1/c
     large = 1e12
     thin = spectrum.replace(

@@ -116,7 +116,8 @@ def _measure(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times and values (k,) of the quantity at the recorded steps."""
     if quantity == "memory":  # noise of step 0 decays through the steps after it, like a forcing
-        injected = schedule.lr[0] ** 2 / schedule.batch[0] * spectrum.multiplicity * np.square(spectrum.eigenvalues)
+        weight = spectrum.multiplicity * np.square(spectrum.eigenvalues)
+        injected = schedule.lr[0] ** 2 / schedule.batch[0] * weight
         alone = spectrum.replace(forcing_energy=injected, floor=0.0, noise_var=0.0)
         curve = recursion.risk(alone, schedule.part(1, schedule.steps), at=recorded)
         return np.asarray(curve.intrinsic_time), np.asarray(curve.forcing)
@@ -140,7 +141,7 @@ def _predict(
 ) -> tuple[np.ndarray, ExponentFit | None]:
     """Continuum prediction at the given times, and its slope over the window."""
     grid = time_grid(float(time[-1]))
-    ratio = batch / lr * (1.0 + grid) ** vartheta
+    ratio = np.ceil(batch * (1.0 + grid) ** vartheta) / lr
     if quantity == "memory":
         values = lr**2 / batch * memory_profile(spectrum, grid)
     elif quantity == "gap":

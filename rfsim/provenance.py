@@ -1,5 +1,6 @@
 """What every stored result carries: parameters, seed and versions; and files that are whole or absent."""
 
+import hashlib
 import json
 import os
 import platform
@@ -23,6 +24,18 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "absent"
     return found
+
+
+def source_digest() -> str:
+    """Digest of the source text of the package: a changed line makes stored results stale."""
+    root = Path(__file__).resolve().parent
+    total = hashlib.sha256()
+    try:
+        for path in sorted(root.rglob("*.py")):
+            total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    except OSError as error:
+        raise RunError(f"cannot read the package at {root} ({error.strerror}); install it as files") from error
+    return total.hexdigest()
 
 
 def json_ready(value: Any) -> Any:

@@ -120,6 +120,12 @@ def read_columns(path: str | Path, names: Sequence[str]) -> dict[str, np.ndarray
         raise InputError(
             f"file {path} cannot be read ({error}); give a readable CSV file with a header line"
         ) from error
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise InputError(f"file {path} has column {', '.join(twice)} more than once; keep one of each")
+    surplus = [line for line, row in enumerate(rows, start=1) if None in row]
+    if surplus:
+        raise InputError(f"file {path} has more cells than columns in row {surplus[0]}; check its commas")
     missing = [name for name in names if name not in header]
     if missing:
         raise InputError(

@@ -5,12 +5,13 @@ difference.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
 from rfsim.checks import InputError, finite_vector, positive_number, same_length
+from rfsim.precision import is_traced, jnp
 from rfsim.spectra import Spectrum
 
 _DIVERGED = 1e60  # a trace this large stands for an infinite one (rfsim.sources.population)
@@ -33,8 +34,15 @@ def pointwise_limit(spectrum: Spectrum, batch: float) -> float:
 def kappa(spectrum: Spectrum, lr: float, batch: float) -> float:
     """Total mass of the constant-schedule kernel, kappa = (eta/B) sum_j m_j l_j / (2 - (1+1/B) eta l_j).
 
-    Returns inf where the sum diverges: at or beyond the pointwise limit, and for a spectrum of infinite trace.
+    Returns inf where the sum diverges: at or beyond the pointwise limit, and for a spectrum of infinite trace. Works
+    under jit, vmap and grad too, then as a traced scalar.
+
+    Raises
+    ------
+    InputError : for an lr or batch that is not positive.
     """
+    if is_traced(spectrum, lr, batch):
+        return _traced_kappa(spectrum, lr, batch)
     lr, batch = positive_number("lr", lr), positive_number("batch", batch, allow_inf=True)
     lam, count = np.asarray(spectrum.eigenvalues), np.asarray(spectrum.multiplicity)
     room = 2.0 - (1.0 + 1.0 / batch) * lr * lam
@@ -42,6 +50,14 @@ def kappa(spectrum: Spectrum, lr: float, batch: float) -> float:
         return math.inf
     mass = float(lr / batch * np.sum(np.sort(count * lam / room)))
     return mass if mass < _DIVERGED else math.inf
+
+
+def _traced_kappa(spectrum: Spectrum, lr: float, batch: float) -> Any:
+    lam, count = jnp.asarray(spectrum.eigenvalues), jnp.asarray(spectrum.multiplicity)
+    room = 2.0 - (1.0 + 1.0 / batch) * lr * lam
+    inside = jnp.all(room > 0.0)
+    mass = lr / batch * jnp.sum(count * lam / jnp.where(inside, room, 1.0))
+    return jnp.where(inside, mass, jnp.inf)
 
 
 def is_stable(spectrum: Spectrum, lr: float, batch: float) -> bool:
@@ -54,30 +70,46 @@ def lr_limit(spectrum: Spectrum, batch: float) -> float:
 
     kappa grows from 0 to infinity below the pointwise limit, so the limit is the root of kappa = 1; for infinite batch
     it is the pointwise limit itself. It is 0 for a spectrum of infinite trace, which no constant schedule keeps stable.
+
+    Raises
+    ------
+    InputError : for a batch that is not positive, or under tracing (the root is found in NumPy).
     """
+    if is_traced(spectrum, batch):
+        raise InputError("lr_limit finds a root in NumPy and cannot be traced by jit, vmap or grad; call it outside")
     edge = pointwise_limit(spectrum, batch)
-    below = math.nextafter(1.0, 0.0)
-    if kappa(spectrum, edge * 1e-30, batch) == math.inf:
-        return 0.0
-    if kappa(spectrum, edge * below, batch) <= 1.0:
-        return edge
+    lam, count = np.asarray(spectrum.eigenvalues), np.asarray(spectrum.multiplicity)
+    order = np.argsort(count * lam)
+    relative, count = (lam / lam.max())[order], count[order]
 
     def excess(share: float) -> float:
-        mass = kappa(spectrum, edge * share, batch)
-        return mass - 1.0 if mass < math.inf else math.inf
+        """kappa - 1 at lr = share * edge, in which neither lr nor the scale of the eigenvalues appears."""
+        return float(np.sum(count * (share * relative / (1.0 - share * relative)))) / (1.0 + batch) - 1.0
 
-    high = below
-    while not math.isfinite(excess(high)):
-        high = math.nextafter(high, 0.0)
-    # log kappa instead of kappa - 1 would also do; brentq brackets the sign change to rounding
-    return edge * float(brentq(excess, 1e-300, high, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=2000))
+    below = math.nextafter(1.0, 0.0)
+    if batch == math.inf or excess(below) <= 0.0:
+        return edge
+    if excess(1.0 / _DIVERGED) >= 0.0:
+        return 0.0
+    return edge * float(brentq(excess, 1.0 / _DIVERGED, below, xtol=1e-300, rtol=4 * np.finfo(float).eps, maxiter=2000))
 
 
 def limiting_risk(spectrum: Spectrum, lr: float, batch: float) -> float:
-    """Risk after infinitely many steps, (floor + sigma^2 kappa) / (1 - kappa); inf when unstable."""
-    if not is_stable(spectrum, lr, batch):
-        return math.inf
+    """Risk after infinitely many steps, (floor + sigma^2 kappa) / (1 - kappa); inf when unstable.
+
+    Works under jit, vmap and grad too, then as a traced scalar.
+
+    Raises
+    ------
+    InputError : for an lr or batch that is not positive.
+    """
     mass = kappa(spectrum, lr, batch)
+    if is_traced(spectrum, lr, batch):
+        stable = mass < 1.0
+        safe = jnp.where(stable, mass, 0.0)
+        return jnp.where(stable, (spectrum.floor + spectrum.noise_var * safe) / (1.0 - safe), jnp.inf)  # type: ignore[return-value]
+    if not mass < 1.0:
+        return math.inf
     return (float(spectrum.floor) + float(spectrum.noise_var) * mass) / (1.0 - mass)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from rfsim.cli import main
 
+EQUIVALENT = ["risk", "--alpha", "0.7", "--beta", "0.3", "--source", "equivalent", "--lr", "0.05", "--batch", "1"]
 EXPONENT = ["exponent", "--alpha", "0.6", "--beta", "0.2", "--lr", "0.1", "--batch", "4"]
 RISK = ["risk", "--alpha", "0.4", "--beta", "0.3", "--width", "16", "--lr", "0.1", "--batch", "4"]
 
@@ -207,13 +208,6 @@ def test_an_infinite_trace_is_unstable_at_every_constant_lr(capsys: pytest.Captu
     assert len(ask(capsys, *growing)["risk"]) == 10
 
 
-def test_empty_schedule_gives_the_initial_risk(capsys: pytest.CaptureFixture[str]) -> None:
-    found = ask(capsys, *RISK, "--steps", "0")
-    assert found["step"] == [0]
-    assert found["kappa"] is None
-    assert "no steps" in found["reasons"]["kappa"]
-
-
 def test_horizons_beyond_any_array_are_jumped(capsys: pytest.CaptureFixture[str]) -> None:
     constant = ask(capsys, *RISK, "--at", "0,10,1000000000000", "--noise-var", "1")
     assert constant["route"] == "jump"
@@ -232,6 +226,17 @@ def test_equal_horizons_give_equal_curves_by_every_route(capsys: pytest.CaptureF
         jumped, stepped = (ask(capsys, *arguments, "--route", route) for route in ("jump", "recursion"))
         assert jumped["route_error"] < 1e-5
         np.testing.assert_allclose(jumped["risk"], stepped["risk"], rtol=max(1e-12, 2 * jumped["route_error"]))
+
+
+def test_equivalent_source_at_any_width(capsys: pytest.CaptureFixture[str]) -> None:
+    huge = ask(capsys, *EQUIVALENT, "--width", "1000000000", "--at", "0,1000,1000000000000", "--noise-var", "1")
+    assert huge["source"] == "equivalent"
+    assert huge["floor"] == pytest.approx(3.0358797e-9, rel=1e-7)
+    assert huge["kappa"] == pytest.approx(0.0792557967, rel=1e-8)
+    assert huge["modes"] < 400
+    mean = ask(capsys, *EQUIVALENT, "--width", "400", "--at", "0,50")
+    draw = ask(capsys, *EQUIVALENT, "--width", "400", "--at", "0,50", "--source", "sampled")
+    np.testing.assert_allclose(mean["risk"], draw["risk"], rtol=0.3)
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
@@ -258,6 +263,12 @@ def test_equal_horizons_give_equal_curves_by_every_route(capsys: pytest.CaptureF
         ([*RISK, "--steps", "1000000000000", "--route", "recursion"], 1, "GiB"),
         ([*RISK, "--at", "1,2.5"], 2, "at"),
         ([*RISK, "--at", "a"], 2, "at"),
+        ([*RISK, "--at", "1e30"], 2, "at must be at most 2^62"),
+        ([*RISK, "--steps", "9" * 400], 2, "steps must be at most 2^62"),
+        ([*RISK, "--steps", "3", "--seed", "18446744073709551615"], 2, "seed must be at most 2^62"),
+        ([*RISK, "--steps", "5", "--ambient", "9" * 400], 2, "ambient must be at most 2^62"),
+        ([*RISK, "--steps", "10", "--schedule", "power:vartheta=1e6"], 2, "beyond float64"),
+        ([*RISK, "--steps", "5", "--schedule", "/"], 2, "is a folder"),
         ([*RISK, "--at", "1", "--steps", "4"], 2, "not allowed with"),
         ([*RISK, "--steps", "5", "--schedule", "triangle"], 2, "triangle"),
         ([*RISK, "--steps", "5", "--schedule", "wsd:colour=1"], 2, "colour"),
@@ -277,6 +288,11 @@ def test_equal_horizons_give_equal_curves_by_every_route(capsys: pytest.CaptureF
         ([*EXPONENT, "--window", "9,99"], 2, "noise_var"),
         (["simulate", *RISK[1:], "--steps", "5", "--runs", "1"], 2, "runs"),
         (["simulate", "--alpha", "0.6", "--beta", "0.2", "--lr", "0.1", "--batch", "4", "--steps", "5"], 2, "ambient"),
+        ([*EQUIVALENT, "--steps", "5"], 2, "width"),
+        ([*EQUIVALENT, "--width", "50", "--ambient", "50", "--steps", "5"], 2, "ambient must exceed width"),
+        ([*EQUIVALENT, "--width", "50", "--ambient", "20", "--steps", "5"], 2, "ambient must exceed width"),
+        (["risk", "--alpha", "0.5", *EQUIVALENT[3:], "--width", "5", "--ambient", "inf", "--steps", "5"], 2, "1/2"),
+        (["simulate", *EQUIVALENT[1:], "--width", "50", "--steps", "5"], 2, "no modes to run SGD on"),
         (["verify", "--only", "astrology"], 2, "astrology"),
         (["figures", "astrology"], 2, "astrology"),
         (["unknown"], 2, "unknown"),
@@ -304,6 +320,8 @@ def test_bad_input_is_told_before_any_work(
         ("eigenvalue,target_energy\n", "no rows"),
         ("eigenvalue,target_energy\n0,1\n", "zeros"),
         ("", "header"),
+        ("eigenvalue,target_energy,eigenvalue\n1,2,3\n", "more than once"),
+        ("eigenvalue,target_energy\n1,2,3\n", "more cells"),
     ],
 )
 def test_bad_spectrum_files(capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str, told: str) -> None:
@@ -359,6 +377,30 @@ def test_simulate_stands_beside_the_exact_risk(capsys: pytest.CaptureFixture[str
     assert max(abs(z) for z in found["z"][1:]) == pytest.approx(found["max_abs_z"], rel=1e-9)
     expected = (np.array(found["mean"]) - np.array(found["risk"]))[1:] / np.array(found["stderr"])[1:]
     np.testing.assert_allclose(found["z"][1:], expected, rtol=1e-9)
+
+
+def test_simulate_survives_an_overflow(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["simulate", "--alpha", "0.6", "--beta", "0.2", "--width", "8", "--lr", "5", "--batch", "1"]
+    found = ask(capsys, *arguments, "--at", "0,1,2000", "--runs", "4", "--allow-unstable")
+    assert found["risk"][2] is None
+    assert found["mean"][2] is None
+    assert found["z"][2] is None
+    assert found["overflow_step"] > 1
+    assert {"risk", "mean", "z"} <= found["reasons"].keys()
+
+
+def test_no_steps_of_a_constant_schedule_still_know_its_stability(capsys: pytest.CaptureFixture[str]) -> None:
+    none, one = (ask(capsys, *RISK, "--at", at) for at in ("0", "1"))
+    for name in ("kappa", "stable", "lr_limit", "terminal_risk"):
+        assert none[name] == one[name]
+
+
+def test_infinite_batch_is_told_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    found = ask(
+        capsys, "risk", "--alpha", "0.6", "--beta", "0.2", "--width", "4", "--lr", "0.1", "--batch", "inf", "--at", "3"
+    )
+    assert found["parameters"]["batch"] == "inf"
+    assert found["kappa"] == 0
 
 
 def test_simulate_checkpoint_resumes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`rfsim.risk`: what it refuses, what it warns about, and that stability is judged by the right criterion."""
 
+import tracemalloc
 import warnings
 
 import jax
@@ -171,3 +172,93 @@ def test_progress_is_called():
     seen = []
     rfsim.risk(TWO, constant(100, 0.1, 4.0), progress=seen.append)
     assert seen == [100]
+
+
+# --- found by people who tried to break it ---------------------------------------------------------------------------
+
+
+def test_a_second_gradient_or_map_compiles_nothing(caplog):
+    schedule = constant(60, 0.05, 4.0)
+
+    def compiled(work):
+        with caplog.at_level("WARNING"), jax.log_compiles():
+            caplog.clear()
+            jax.block_until_ready(work())
+            return [record.getMessage() for record in caplog.records if "Compiling" in record.getMessage()]
+
+    def gradient(lr):
+        return jax.grad(lambda rates: rfsim.terminal_risk(TWO, schedule.replace(lr=rates)))(lr)
+
+    def mapped(noise):
+        return jax.vmap(lambda one: rfsim.terminal_risk(TWO.replace(noise_var=one), schedule))(noise)
+
+    for work, first, second in (
+        (gradient, np.full(60, 0.05), np.full(60, 0.04)),
+        (mapped, np.array([0.1, 0.2]), np.array([0.3, 0.5])),
+    ):
+        assert compiled(lambda work=work, first=first: work(jax.numpy.asarray(first)))
+        assert not compiled(lambda work=work, second=second: work(jax.numpy.asarray(second)))
+
+
+def test_memory_of_the_stability_check_does_not_grow_with_the_steps():
+    index = np.arange(1.0, 9.0)
+    spectrum = rfsim.spectrum(index**-0.1, index**-0.5)
+
+    def peak(steps):
+        schedule = from_arrays(np.where(np.arange(steps) % 2, 0.2, 0.21), 1.0)
+        rfsim.risk(spectrum, schedule.part(0, 40), at=[40])
+        tracemalloc.start()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rfsim.StabilityWarning)
+            rfsim.risk(spectrum, schedule, at=[steps])
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    few, many = peak(100_000), peak(400_000)
+    assert many - few < 300_000 * 4  # less than half a float64 per step; is_constant compares one byte per step
+
+
+def test_stationary_quantities_can_be_traced():
+    assert jax.jit(rfsim.kappa)(TWO, 0.5, 2.0) == pytest.approx(34 / 145, rel=1e-14)
+    assert jax.jit(rfsim.limiting_risk)(TWO, 0.5, 2.0) == pytest.approx(97 / 222, rel=1e-14)
+    assert np.isinf(jax.jit(rfsim.kappa)(TWO, 2.0, 2.0))
+    slope = jax.grad(lambda lr: rfsim.limiting_risk(TWO, lr, 2.0))(0.5)
+    step = 1e-6
+    expected = (rfsim.limiting_risk(TWO, 0.5 + step, 2.0) - rfsim.limiting_risk(TWO, 0.5 - step, 2.0)) / (2 * step)
+    assert slope == pytest.approx(expected, rel=1e-8)
+    with pytest.raises(rfsim.InputError, match=r"lr_limit .*cannot be traced"):
+        jax.jit(rfsim.lr_limit)(TWO, 2.0)
+
+
+def test_schedules_and_kernels_can_be_traced():
+    def last(lr):
+        return rfsim.terminal_risk(TWO, rfsim.schedules.wsd(30, lr, 4.0, decay=0.5))
+
+    step = 1e-6
+    assert float(jax.grad(last)(0.3)) == pytest.approx(
+        float(last(0.3 + step) - last(0.3 - step)) / (2 * step), rel=1e-7
+    )
+    schedule = constant(5, 0.3, 4.0)
+    traced = jax.jit(lambda s: rfsim.kernel(s, schedule))(TWO)
+    assert_allclose(traced, rfsim.kernel(TWO, schedule), rtol=1e-14)
+    rows = jax.vmap(lambda lam: rfsim.population(rfsim.problem(lam, np.ones(2))).forcing_energy)(np.eye(2) + 1.0)
+    assert_allclose(rows, [[2.0, 1.0], [1.0, 2.0]], rtol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-30, 1e24, 1e200])
+def test_the_lr_limit_does_not_depend_on_the_unit_of_the_eigenvalues(scale):
+    scaled = rfsim.spectrum(np.asarray(TWO.eigenvalues) * scale, TWO.forcing_energy)
+    assert rfsim.lr_limit(scaled, 3.0) * scale == pytest.approx(rfsim.lr_limit(TWO, 3.0), rel=1e-14)
+
+
+def test_a_risk_that_overflows_at_the_start_says_so():
+    curve = rfsim.risk(rfsim.spectrum([1.0, 0.3], [1e308, 1e308]), constant(3, 0.1, 1.0))
+    assert curve.overflow_step == 0
+    assert not np.isnan(curve.risk).any()
+
+
+def test_float32_schedules_are_refused_by_the_routes():
+    narrow = rfsim.Schedule(jax.numpy.full(3, 0.1, dtype=jax.numpy.float32), np.ones(3))
+    with pytest.raises(rfsim.InputError, match="lr came as float32"):
+        rfsim.risk(TWO, narrow)

@@ -521,3 +521,14 @@ def test_missing_file_and_folder(tmp_path):
     for path in (tmp_path / "absent.csv", tmp_path):
         with pytest.raises(rfsim.InputError, match="cannot be read"):
             schedules.read_schedule(path)
+
+
+@pytest.mark.parametrize(("steps", "decay", "warmup"), [(3, 0.5, 0.5), (5, 0.7, 0.3), (7, 0.9, 0.1), (2, 0.2, 0.0)])
+def test_fractions_that_fill_the_schedule_fit_at_any_length(steps, decay, warmup):
+    lr = schedules.wsd(steps, 1.0, 4, decay=decay, warmup=warmup, to=0.25).lr
+    assert lr[-1] == 0.25
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 9])
+def test_short_eight_one_one_ends_at_a_tenth(steps):
+    assert schedules.eight_one_one(steps, 1.0, 4).lr[-1] == 0.1

@@ -45,6 +45,8 @@ def _has_gap(value: Any) -> bool:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, float | np.floating) and np.isnan(value):
+        return "none"
     if isinstance(value, float | np.floating):
         return f"{value:.8g}"
     if isinstance(value, list | tuple | np.ndarray):

@@ -74,6 +74,8 @@ def describe(
     result |= {"floor": float(curve.floor), "kappa": None, "terminal_risk": None, "stable": None, "lr_limit": None}
     spectrum = source.spectrum
     same = constant_pair(schedule)
+    if same is None and curve.step[-1] == 0 and options.schedule == "constant":
+        same = options.lr, options.batch  # no step is taken, but what it would do is known
     if same is not None and same[0] > 0.0:
         lr, batch = same
         mass, end = stationary.kappa(spectrum, lr, batch), stationary.limiting_risk(spectrum, lr, batch)

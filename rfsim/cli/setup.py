@@ -196,12 +196,17 @@ def read_any_schedule(
 
 def is_schedule_file(spec: str) -> bool:
     """True if a schedule is given as a file, not as a SPEC."""
+    if Path(spec).is_dir():
+        raise InputError(
+            f"schedule {spec} is a folder; give a CSV file with columns step,lr,batch, or a named schedule"
+        )
     return spec.lower().endswith(".csv") or Path(spec).is_file()
 
 
 def parameters(options: argparse.Namespace) -> dict[str, Any]:
     """The options as they came, for the record."""
-    return {name: value for name, value in vars(options).items() if name not in ("command", "json")}
+    given = {name: value for name, value in vars(options).items() if name not in ("command", "json")}
+    return {name: "inf" if value == math.inf else value for name, value in given.items()}
 
 
 @contextmanager
@@ -232,10 +237,11 @@ def _steps(name: str, text: str) -> "np.ndarray":
 
     steps = set()
     for item in text.split(","):
+        number: int | float
         try:
-            number = float(item)
+            number = int(item) if item.strip().lstrip("+-").isdigit() else float(item)
         except ValueError as error:
-            raise InputError(f"{name} must list whole steps such as 0,10,1000; got {item!r}") from error
+            raise InputError(f"{name} must list whole steps such as 0,10,1000; got {item[:40]!r}") from error
         steps.add(whole_number(name, number, least=0))
     return np.array(sorted(steps), dtype=np.int64)
 

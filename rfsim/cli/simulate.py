@@ -51,9 +51,12 @@ def run(options: argparse.Namespace) -> int:
     )
     progress.close()
     mean, stderr = np.asarray(ensemble.mean), np.asarray(ensemble.stderr)
-    found = agreement(mean, curve.risk, stderr, runs=runs, false_alarm_rate=_FALSE_ALARM_RATE)
-    spread = stderr > 1e-12 * np.abs(mean)
-    z = np.where(spread, (mean - curve.risk) / np.where(spread, stderr, 1.0), np.nan)
+    exact = np.asarray(curve.risk)
+    finite = np.isfinite(mean) & np.isfinite(stderr) & np.isfinite(exact)
+    found = agreement(mean[finite], exact[finite], stderr[finite], runs=runs, false_alarm_rate=_FALSE_ALARM_RATE)
+    spread = finite & (stderr > 1e-12 * np.abs(np.where(finite, mean, 0.0)))
+    z = np.full(mean.size, np.nan)
+    z[spread] = (mean[spread] - exact[spread]) / stderr[spread]
     result, reasons = describe(source, schedule, curve, options, told)
     result |= {
         "mean": mean,
@@ -67,7 +70,9 @@ def run(options: argparse.Namespace) -> int:
         "engine": options.engine,
     }
     if not spread.all():
-        reasons["z"] = "no spread over the runs at this step (stderr <= 1e-12 mean)"
+        reasons["z"] = "no spread over the runs at this step (stderr <= 1e-12 mean), or an overflow"
+    if not finite.all():
+        reasons |= dict.fromkeys(("mean", "stderr"), "runs left the float64 range")
     emit(result, options.json, reasons=reasons, table=(*COLUMNS, "mean", "stderr", "z"))
     if not found.passed:
         warn(

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from rfsim.checks import InputError, one_of
-from rfsim.provenance import json_ready, output_folder, versions, write_bytes, write_json
+from rfsim.provenance import json_ready, output_folder, source_digest, versions, write_bytes, write_json
 from rfsim.version import __version__
 
 FIGURES = {
@@ -57,7 +57,7 @@ def run(
 ) -> list[FigureRecord]:
     """Make figures: NAME.png, NAME.pdf, and NAME.json with parameters, seed, versions, caption and all numbers plotted.
 
-    A figure whose side file was written by the same rfsim version at the same scale with the same parameters is not
+    A figure whose side file was written by the same rfsim source at the same scale with the same parameters is not
     computed again; pictures that are missing beside such a file are drawn from it. Files are whole or absent, the
     side file comes last, and the same inputs give the same bytes.
 
@@ -107,6 +107,7 @@ def _make(name: str, scale: str, folder: Path) -> FigureRecord:
             "parameters": parameters,
             "seed": parameters.get("seed"),
             "versions": versions(),
+            "source": source_digest(),
             "caption": module.caption(data),
             "data": data,
         }
@@ -137,10 +138,11 @@ def _make(name: str, scale: str, folder: Path) -> FigureRecord:
 
 
 def _up_to_date(path: Path, scale: str, parameters: dict[str, Any]) -> dict[str, Any] | None:
-    """The stored side file if it belongs to this rfsim version, scale and parameters, else None."""
+    """The stored side file if it belongs to this rfsim version and source, scale and parameters, else None."""
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        same = (stored["versions"]["rfsim"], stored["scale"], stored["parameters"]) == (__version__, scale, parameters)
+        found = (stored["versions"]["rfsim"], stored["source"], stored["scale"], stored["parameters"])
+        same = found == (__version__, source_digest(), scale, parameters)
         return stored if same and {"data", "caption", "seed"} <= stored.keys() else None
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -46,7 +46,7 @@ _ALPHA, _LR, _BATCH, _WIDTH = 0.4, 0.05, 16, 524288
 _HEAD = 64  # coordinates that `population` keeps one by one
 _SAMPLED = {  # width, steps, runs of the Monte Carlo
     "test": (96, 400, 16),
-    "quick": (8192, 2000, 20),
+    "quick": (16384, 2000, 20),
     "standard": (16384, 20000, 20),
     "full": (524288, 20000, 20),
 }

@@ -116,8 +116,20 @@ def row_mass(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Ar
     Below one for all t it certifies that the schedule is stable.
     """
     steps = recorded_steps(at, schedule.steps)
-    systems = _systems((np.zeros(spectrum.modes),), jnp.zeros((1, 1)), jnp.ones(1))
-    return _run(spectrum, schedule, systems, steps, None)[1][:, 0]
+    return _run(spectrum, schedule, _row_systems(spectrum), steps, None)[1][:, 0]
+
+
+def largest_row_mass(spectrum: Spectrum, schedule: Schedule) -> tuple[int, float]:
+    """Step with the largest row sum of the memory kernel, and that sum; memory does not grow with the steps."""
+    found = [(0, 0.0)]
+
+    def watch(start: int, totals: np.ndarray) -> None:
+        place = int(np.argmax(totals[:, 0]))
+        if totals[place, 0] > found[0][1]:
+            found[0] = (start + 1 + place, float(totals[place, 0]))
+
+    _run(spectrum, schedule, _row_systems(spectrum), np.array([schedule.steps]), None, watch)
+    return found[0]
 
 
 # --- the engine ------------------------------------------------------------------------------------------------------
@@ -126,6 +138,11 @@ def row_mass(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Ar
 def _array(name: str, spectrum: Spectrum) -> jax.Array:
     """One field of the spectrum in double precision; a field that came rounded to float32 is refused by name."""
     return jnp.asarray(float64_array(name, getattr(spectrum, name), allow_complex=True))
+
+
+def _row_systems(spectrum: Spectrum) -> Systems:
+    """One system without feedback whose source is 1: its totals are the row sums of the kernel."""
+    return _systems((np.zeros(spectrum.modes),), jnp.zeros((1, 1)), jnp.ones(1))
 
 
 def _systems(energies: tuple[Array, ...], feedback: jax.Array, constant: jax.Array) -> Systems:
@@ -174,16 +191,24 @@ def _run(
     systems: Systems,
     steps: np.ndarray,
     progress: Callable[[int], None] | None,
+    watch: Callable[[int, np.ndarray], None] | None = None,
 ) -> tuple[Systems, Array, int | None]:
-    """Run the whole schedule; return final systems, totals (k, systems) at `steps`, first overflowing step."""
+    """Run the whole schedule; return final systems, totals (k, systems) at `steps`, first overflowing step.
+
+    `watch` sees the totals after every step, chunk by chunk: the step before the chunk, and (steps, systems).
+    """
     if is_traced(spectrum, schedule, systems):
         return *_run_traced(spectrum, schedule, systems, steps), None
     eigenvalues, multiplicity = _array("eigenvalues", spectrum), _array("multiplicity", spectrum)
-    lr, batch = np.asarray(schedule.lr), np.asarray(schedule.batch)
+    lr, batch = (
+        np.asarray(value if value.dtype == np.float64 else float64_array(name, value))  # no copy of what is right
+        for name, value in (("lr", schedule.lr), ("batch", schedule.batch))
+    )
     chunk = _CHUNKS[0] if schedule.steps <= 8 * _CHUNKS[0] else _CHUNKS[1]
     recorded = np.empty((len(steps), len(systems.constant)))
     recorded[steps == 0] = np.asarray(systems.totals)
-    overflow: int | None = None
+    with np.errstate(over="ignore"):
+        overflow: int | None = None if np.isfinite(np.sum(np.asarray(systems.totals))) else 0
     broken = np.zeros(len(systems.constant), dtype=bool)
     for start in range(0, schedule.steps, chunk):
         stop = min(start + chunk, schedule.steps)
@@ -205,6 +230,8 @@ def _run(
             gone = np.logical_or.accumulate(np.vstack([broken, ~np.isfinite(totals)]), axis=0)[1:]
             totals = np.where(gone, np.inf, totals)
             broken = gone[-1]
+        if watch is not None:
+            watch(start, totals)
         inside = (steps > start) & (steps <= stop)
         recorded[inside] = totals[steps[inside] - start - 1]
         if progress is not None:
@@ -222,14 +249,22 @@ def _run_traced(
     padding = (0, blocks * block - count)
     lr = jnp.pad(jnp.asarray(schedule.lr), padding).reshape(blocks, block)
     inverse_batch = jnp.pad(1.0 / jnp.asarray(schedule.batch), padding).reshape(blocks, block)
+    systems, totals = _advance_blocks(eigenvalues, multiplicity, systems, lr, inverse_batch)
+    return systems, totals[steps]
+
+
+@jax.jit
+def _advance_blocks(
+    eigenvalues: jax.Array, multiplicity: jax.Array, systems: Systems, lr: jax.Array, inverse_batch: jax.Array
+) -> tuple[Systems, jax.Array]:
+    """Advance by all blocks of steps (blocks, steps); return the systems and all totals from the start on."""
 
     def advance(carry: Systems, now: tuple[jax.Array, jax.Array]) -> tuple[Systems, jax.Array]:
         return _advance_again(eigenvalues, multiplicity, carry, *now)
 
     first = systems.totals[None, :]
     systems, history = lax.scan(advance, systems, (lr, inverse_batch))
-    totals = jnp.concatenate([first, history.reshape(blocks * block, first.shape[1])])
-    return systems, totals[steps]
+    return systems, jnp.concatenate([first, history.reshape(lr.size, first.shape[1])])
 
 
 def _clock(schedule: Schedule, steps: np.ndarray) -> Array:

@@ -12,8 +12,8 @@ from scipy.linalg import solve_triangular
 
 from rfsim.checks import RunError
 from rfsim.curves import Curve
-from rfsim.precision import float64_array, require_float64
-from rfsim.schedules import Schedule, intrinsic_time, recorded_steps
+from rfsim.precision import float64_array, is_traced, require_float64
+from rfsim.schedules import Array, Schedule, intrinsic_time, recorded_steps
 from rfsim.spectra import Spectrum
 
 _MEMORY_LIMIT = 4 * 2**30  # bytes the kernel and its products may take
@@ -28,11 +28,11 @@ def forcing(spectrum: Spectrum, schedule: Schedule) -> np.ndarray:
     return np.concatenate([[np.real(np.sum(spectrum.forcing_energy))], products]) + spectrum.floor
 
 
-def kernel(spectrum: Spectrum, schedule: Schedule) -> np.ndarray:
+def kernel(spectrum: Spectrum, schedule: Schedule) -> Array:
     """Two-time memory kernel as an array (N+1, N), zero for s >= t.
 
     K_{t,s} = (eta_s^2/B_s) sum_j m_j l_j^2 prod_{u=s+1}^{t-1} q_u(l_j): what one unit of noise injected at step s
-    contributes to the risk at step t (Wang, Liu, Chen 2026, Volterra form).
+    contributes to the risk at step t (Wang, Liu, Chen 2026, Volterra form). Works under jit, vmap and grad.
 
     Raises
     ------
@@ -41,13 +41,15 @@ def kernel(spectrum: Spectrum, schedule: Schedule) -> np.ndarray:
     _require_room(spectrum, schedule)
     if schedule.steps == 0:
         return np.zeros((1, 0))
-    rows = np.asarray(_kernel_rows(*_factors_and_injections(spectrum, schedule)))
-    return np.vstack([np.zeros((1, schedule.steps)), rows])
+    rows = _kernel_rows(*_factors_and_injections(spectrum, schedule))
+    if is_traced(rows):
+        return jnp.concatenate([jnp.zeros((1, schedule.steps)), rows])
+    return np.vstack([np.zeros((1, schedule.steps)), np.asarray(rows)])
 
 
 def row_sums(spectrum: Spectrum, schedule: Schedule) -> np.ndarray:
     """Row sums sum_{s<t} K_{t,s} at all steps, (N+1,)."""
-    return kernel(spectrum, schedule).sum(axis=1)
+    return np.asarray(kernel(spectrum, schedule)).sum(axis=1)
 
 
 def risk(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Curve:

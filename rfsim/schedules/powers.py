@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from rfsim.checks import finite_number, one_of
-from rfsim.precision import jnp
+from rfsim.checks import InputError, finite_number, one_of
+from rfsim.precision import is_traced, jnp
 from rfsim.schedules.clock import intrinsic_time
 from rfsim.schedules.record import Schedule, from_arrays
 from rfsim.schedules.shapes import _checked, whole_batches
@@ -20,19 +20,27 @@ def power(
     via : "batch" keeps lr and uses B_t = ceil(batch (1+T_t)^vartheta) (fractions kept with `exact_batch`);
         "lr" keeps the batch and uses lr_t = lr (1+T_t)^(-vartheta).
     """
+    if is_traced(lr, batch):
+        raise InputError(
+            "a power schedule works out its clock in NumPy, so lr and batch cannot be traced; pass numbers"
+        )
     steps, lr, batch = _checked(steps, lr, batch)
     vartheta = finite_number("vartheta", vartheta)
     one_of("via", via, ("lr", "batch"))
     if via == "batch":
-        sizes = batch * (1.0 + intrinsic_time(np.full(steps, lr))[:-1]) ** vartheta
-        return from_arrays(np.full(steps, lr), sizes if exact_batch else np.ceil(sizes))
+        with np.errstate(over="ignore"):
+            sizes = batch * (1.0 + intrinsic_time(lr * np.ones(steps))[:-1]) ** vartheta
+        if batch < np.inf and not np.isfinite(sizes).all():
+            first = int(np.argmin(np.isfinite(sizes)))
+            raise InputError(f"vartheta {vartheta:g} takes the batch beyond float64 at step {first}; lower vartheta")
+        return from_arrays(lr * np.ones(steps), sizes if exact_batch else np.ceil(sizes))
 
     def step(time: jax.Array, _: None) -> tuple[jax.Array, jax.Array]:
         eta = lr * (1.0 + time) ** (-vartheta)
         return time + eta, eta
 
     rates = jax.lax.scan(step, jnp.zeros(()), None, length=steps)[1]
-    return from_arrays(np.asarray(rates), np.full(steps, batch))
+    return from_arrays(np.asarray(rates), batch * np.ones(steps))
 
 
 def polynomial(

@@ -5,15 +5,17 @@ from collections.abc import Callable
 import numpy as np
 
 from rfsim.checks import InputError, finite_number, finite_vector, one_of, positive_number, whole_number
+from rfsim.precision import is_traced
 from rfsim.schedules.record import Schedule, require_steps
 
 
 def _checked(steps: int, lr: float, batch: float) -> tuple[int, float, float]:
+    """Checked arguments; a traced lr or batch is taken as it comes."""
     require_steps(whole_number("steps", steps, least=0))
     return (
         int(steps),
-        positive_number("lr", lr),
-        positive_number("batch", batch, allow_inf=True),
+        lr if is_traced(lr) else positive_number("lr", lr),
+        batch if is_traced(batch) else positive_number("batch", batch, allow_inf=True),
     )
 
 
@@ -23,7 +25,7 @@ def _length(name: str, value: float, steps: int) -> int:
     if number < 0.0:
         raise InputError(f"{name} must not be negative, got {number:g}; give a fraction below 1 or a number of steps")
     if number < 1.0:
-        return round(number * steps)
+        return max(round(number * steps), 1 if number > 0.0 and steps > 0 else 0)
     if number != int(number):
         raise InputError(f"{name} must be a fraction below 1 or a whole number of steps, got {number:g}")
     return int(number)
@@ -39,7 +41,7 @@ def _with_warmup(factor: np.ndarray, warmup: int) -> np.ndarray:
 def constant(steps: int, lr: float, batch: float) -> Schedule:
     """Constant learning rate and batch size."""
     steps, lr, batch = _checked(steps, lr, batch)
-    return Schedule(np.full(steps, lr), np.full(steps, batch))
+    return Schedule(lr * np.ones(steps), batch * np.ones(steps))
 
 
 def wsd(
@@ -63,8 +65,10 @@ def wsd(
     if not 0.0 <= to <= 1.0 or (shape == "exp" and to == 0.0):
         raise InputError(f"to must lie in [0, 1] (above 0 for shape exp), got {to:g}; it is the final lr over the peak")
     down, up = _length("decay", decay, steps), _length("warmup", warmup, steps)
-    fractions = decay < 1.0 and warmup < 1.0 and decay + warmup > 1.0 + 1e-12
-    if down + up > steps or fractions:
+    fractions = decay < 1.0 and warmup < 1.0
+    if fractions and decay + warmup <= 1.0 + 1e-12:
+        up = min(up, steps - down)  # both lengths may have been rounded up
+    if down + up > steps or (fractions and decay + warmup > 1.0 + 1e-12):
         raise InputError(
             f"decay and warmup ({decay:g} and {warmup:g}) are together longer than the schedule of {steps} steps; "
             f"shorten one of them"
@@ -75,16 +79,16 @@ def wsd(
     factor[steps - down :] = falling[shape]
     if down:
         factor[-1] = to
-    return Schedule(lr * _with_warmup(factor, up), np.full(steps, batch))
+    return Schedule(lr * _with_warmup(factor, up), batch * np.ones(steps))
 
 
 def eight_one_one(steps: int, lr: float, batch: float) -> Schedule:
     """Learning rate 1 for the first 80 % of the steps, 10^(-1/2) for the next 10 %, 1/10 for the last 10 %."""
     steps, lr, batch = _checked(steps, lr, batch)
     factor = np.ones(steps)
-    factor[round(0.8 * steps) :] = 10.0**-0.5
-    factor[round(0.9 * steps) :] = 0.1
-    return Schedule(lr * factor, np.full(steps, batch))
+    factor[min(round(0.8 * steps), max(steps - 2, 0)) :] = 10.0**-0.5
+    factor[min(round(0.9 * steps), max(steps - 1, 0)) :] = 0.1
+    return Schedule(lr * factor, batch * np.ones(steps))
 
 
 def stages(steps: int, lr: float, batch: float, *, at: object, lr_to: object = 1.0, batch_to: object = 1.0) -> Schedule:
@@ -155,7 +159,7 @@ def _falling(
     factor = curve(to, done)
     if steps > up:
         factor[-1] = to
-    return Schedule(lr * _with_warmup(factor, up), np.full(steps, batch))
+    return Schedule(lr * _with_warmup(factor, up), batch * np.ones(steps))
 
 
 def batch_ramp(
@@ -189,7 +193,7 @@ def batch_ramp(
     if steps > begin:
         factor[-1] = to
     sizes = batch * factor
-    return Schedule(np.full(steps, lr), sizes if exact_batch else whole_batches(sizes))
+    return Schedule(lr * np.ones(steps), sizes if exact_batch else whole_batches(sizes))
 
 
 def warmed(schedule: Schedule, warmup: float) -> Schedule:

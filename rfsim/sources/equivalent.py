@@ -61,7 +61,8 @@ def equivalent(problem: Problem, width: int, *, spacing: float = SPACING) -> Spe
     width : M; 10^9 costs little more than 10^3.
     spacing : resolution of the nodes in log l; the default gives F(T), K(T) and the risk to about 1e-10 relative while
         lr stays below half of the pointwise limit. Beyond, high powers of q_t near the upper edge of the spectrum are
-        resolved less and less: kappa has a relative error up to 1e-7 at .7 and 1e-4 at .9 of that limit.
+        resolved less and less: kappa has a relative error up to 1e-7 at .7 and 1e-4 at .9 of that limit. Once even the
+        slowest mode dies out (2 T lower_edge large) errors are absolute, about 1e-16 of the value at T = 0.
 
     Returns
     -------

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import linalg
 
 from rfsim.checks import InputError, RunError, require_memory, whole_number
-from rfsim.precision import float64_array, jnp, require_float64
+from rfsim.precision import float64_array, is_traced, jnp, require_float64
 from rfsim.problems import Problem, laid_out
 from rfsim.spectra import Spectrum
 
@@ -53,6 +53,10 @@ def sample_features(key: jax.Array, problem: Problem, width: int) -> Spectrum:
 def random_features(key: jax.Array, problem: Problem, width: int) -> Features:
     """Draw W (v, M) with iid N(0, 1/M) entries and keep it, for literal SGD and for `feature_spectrum`."""
     require_float64()
+    if is_traced(key, problem):
+        raise InputError(
+            "features are factorised by LAPACK and cannot be traced by jit, vmap or grad; sample them outside"
+        )
     check_key(key)
     width = whole_number("width", width)
     if problem.ambient == math.inf:

@@ -46,8 +46,8 @@ def population(problem: Problem, *, least: float = 0.0) -> Spectrum:
     InputError : for an infinite power law with alpha <= 1/4, whose memory kernel sum_j lambda_j^2 diverges.
     """
     if problem.alpha is None or problem.beta is None:
-        lam, theta = np.asarray(problem.eigenvalues), np.asarray(problem.target)
-        return Spectrum(lam, lam * theta**2, np.ones(lam.size), 0.0, problem.noise_var)
+        lam = problem.eigenvalues
+        return Spectrum(lam, lam * problem.target**2, np.ones(lam.shape[0]), 0.0, problem.noise_var)
     alpha, beta = problem.alpha, problem.beta
     if problem.ambient == math.inf and alpha <= 0.25:
         raise InputError(

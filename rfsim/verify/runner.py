@@ -1,14 +1,13 @@
 """Run families of checks one after another, keep what is finished, and turn every accident into a failed check."""
 
-import hashlib
 import importlib
 import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rfsim.checks import InputError, RunError, one_of
-from rfsim.provenance import json_ready, output_folder, versions, write_json
+from rfsim.checks import InputError, one_of
+from rfsim.provenance import json_ready, output_folder, source_digest, versions, write_json
 from rfsim.verify.check import Check, failure
 from rfsim.verify.registry import FAMILIES, SEED, check_names
 
@@ -46,7 +45,9 @@ def run(
     one_of("scale", scale, SCALES)
     families = _selected(only)
     folder = None if cache is None else output_folder(cache)
-    identity = None if folder is None else {"scale": scale, "seed": SEED, "versions": versions(), "source": _digest()}
+    identity = (
+        None if folder is None else {"scale": scale, "seed": SEED, "versions": versions(), "source": source_digest()}
+    )
     told = progress or (lambda text: None)
     done: list[Check] = []
     for family in families:
@@ -107,15 +108,3 @@ def _read(path: Path, family: str, identity: dict | None) -> list[Check] | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return checks if same else None
-
-
-def _digest() -> str:
-    """Digest of the source text of the package: a changed line makes stored results stale."""
-    root = Path(__file__).resolve().parent.parent
-    total = hashlib.sha256()
-    try:
-        for path in sorted(root.rglob("*.py")):
-            total.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    except OSError as error:
-        raise RunError(f"cannot read the package at {root} ({error.strerror}); install it as files") from error
-    return total.hexdigest()
