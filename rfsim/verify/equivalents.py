@@ -17,7 +17,7 @@ from rfsim.verify.registry import SEED
 
 _POINTS = {"FB": (0.2, 0.4), "LM": (0.4, 0.3), "IM": (0.7, 0.3)}  # alpha, beta
 _ANGLE = 0.7
-_DRAWS = {"quick": 250, "standard": 1500, "full": 10000}
+_DRAWS = {"quick": 400, "standard": 1500, "full": 10000}
 _SAMPLED_WIDTH = 64
 _DEVIATIONS = 4.5  # standard errors; six numbers, so one seed in 20,000 fails
 
