@@ -27,6 +27,7 @@ NAMES = (
     "regime_map",
     "schedule_map",
     "exponents",
+    "finite_bulk",
     "rapid_target",
     "two_groupings",
     "three_layers",

@@ -16,6 +16,7 @@ FIGURES = {
     "regime_map": "which regime: response exponents and spectrum parameters",
     "schedule_map": "preserve, change or destroy: what a ratio path does to the exponent of the risk",
     "exponents": "gap exponent against the growth of batch/lr: measured, for the window, in the limit",
+    "finite_bulk": "gap in the finite bulk: linear, logarithmic, saturating with the integral of lr/batch",
     "rapid_target": "a rapidly decaying target: forcing below every power, memory and risk not",
     "two_groupings": "one risk, grouped twice: forcing + memory and clean + gap",
     "three_layers": "SGD, exact risk of sampled features and deterministic equivalent on each other",
