@@ -45,6 +45,7 @@ FLOORS = {
     "exact": 4,
     "propagation": 4,
     "response": 4,
+    "sweep": 4,
     "figures": 5,
     "verify": 5,
     "report": 6,

@@ -5,7 +5,7 @@ gap/clean over a finite window, on exact dynamics at infinite width, or on SGD. 
 near the lines; the map shows where.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,6 +26,7 @@ from rfsim.routes.montecarlo import simulate
 from rfsim.schedules import power
 from rfsim.sources.population import population
 from rfsim.spectra import Spectrum, spectrum
+from rfsim.sweep import Decision, decide
 
 title = "Preserve, change or destroy"
 alt = (
@@ -51,32 +52,6 @@ _SIZES = {  # window of the exact points; width, window and runs of SGD, per mem
     "standard": ((300.0, 3e4), {"LM": (3072, (6.0, 80.0), 128), "IM": (1024, (6.0, 200.0), 128)}),
     "full": ((1e3, 1e5), {"LM": (16384, (8.0, 240.0), 128), "IM": (4096, (8.0, 900.0), 128)}),
 }
-
-
-class Decision(NamedTuple):
-    """What a window says: exponent of the gap, difference q_N - q_0 from gap/clean, and the label that follows."""
-
-    label: str
-    gap_exponent: float
-    gap_uncertainty: float
-    difference: float
-    difference_uncertainty: float
-
-
-def decide(gap: tuple[float, float], difference: tuple[float, float]) -> Decision:
-    """Label of (exponent, uncertainty) of the gap and of gap/clean.
-
-    A gap that does not decay destroys. One that decays beyond its uncertainty changes the exponent if it decays more
-    slowly than the clean risk, and preserves it if faster, each beyond the uncertainty of the difference. Everything
-    else is undecided.
-    """
-    if gap[0] <= 0.0:
-        label = "destroy"
-    elif gap[0] <= gap[1] or abs(difference[0]) <= difference[1]:
-        label = "undecided"
-    else:
-        label = "preserve" if difference[0] > 0.0 else "change"
-    return Decision(label, *gap, *difference)
 
 
 def target_exponent(alpha: float, q_clean: float) -> float:
