@@ -141,6 +141,12 @@ def test_bad_input_is_named(change, word):
         sweep([0.4], [0.3], [0.5], **{**RUN, **change})
 
 
+def test_the_finite_bulk_is_outside():
+    (cell,) = sweep([0.2], [0.5], [0.5], **RUN)
+    assert (cell.limit, cell.verdict, cell.measured) == ("outside", "outside", None)
+    assert "finite bulk" in cell.reason
+
+
 def test_bad_grids_are_named():
     for grid, word in (
         (([-0.4], [0.3], [0.5]), "alphas"),

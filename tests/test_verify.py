@@ -44,6 +44,7 @@ def test_families_cover_what_was_promised():
         "counterexamples",
         "exponents",
         "gaps",
+        "schedules",
         "equivalent",
         "regimes",
         "response",
@@ -165,6 +166,35 @@ def test_a_kappa_without_the_term_1_over_batch_fails(monkeypatch):
     monkeypatch.setattr(stationary, "kappa", kappa)
     assert {"stability/limit", "stability/kappa"} <= _failed(verify.run("quick", "stability"))
     assert {"terminal/run", "terminal/gap", "terminal/fixed-point"} <= _failed(verify.run("quick", "terminal"))
+
+
+def test_wrong_constants_of_joint_schedules_fail(monkeypatch):
+    """Limits in place of windows, one factor 1/(1 - kappa) too few, an edge without feedback, unequal clocks."""
+    from rfsim.gap_laws import gap_law
+    from rfsim.verify import schedules
+
+    right, edge, pair = schedules.renewal_risk, schedules.lm_edge, schedules.pair
+
+    def renewal(*args):
+        found = right(*args)
+        return found._replace(risk=found.risk * (1.0 - found.kernel_mass))
+
+    def unequal(*args, **options):
+        made = pair(*args, **options)
+        return made._replace(lr_decay=made.lr_decay.replace(lr=1.01 * made.lr_decay.lr))
+
+    monkeypatch.setattr(schedules, "unit_local_exponent", lambda q, v, time: gap_law(q, v).exponent)
+    monkeypatch.setattr(schedules, "renewal_risk", renewal)
+    monkeypatch.setattr(
+        schedules, "lm_edge", lambda q, s: edge(q, s)._replace(plateau_factor=edge(q, s).constant, exponent=0.75)
+    )
+    monkeypatch.setattr(schedules, "lm_edge_forcing_factor", lambda *args: 1.0)
+    monkeypatch.setattr(schedules, "pair", unequal)
+    failed = _failed(verify.run("quick", "schedules"))
+    parts = ("local-exponents", "local-quadrature", "renewal", "renewal-limit", "edge-plateau", "edge-exponent")
+    assert {f"schedules/{part}" for part in (*parts, "edge-factor")} <= failed
+    assert {"schedules/pair-wsd-order", "schedules/pair-8-1-1-order"} <= failed
+    assert not {"schedules/anneal-parts", "schedules/iteration-time", "schedules/finite-bulk"} & failed
 
 
 def test_an_equivalent_of_another_width_fails(monkeypatch):
