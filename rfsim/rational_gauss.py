@@ -22,6 +22,7 @@ from rfsim.double_double import DoubleDouble
 
 SPACING = 0.3  # of the points, in log p: exp(-pi^2/0.3) = 5e-15
 _REACH = 8.0  # points reach beyond the support by this factor on both sides
+_ABOVE = 12  # points on the other side, p = -z with z above the support, closing in on its upper edge
 _SHIFT = 1.2  # spacing of the s_k, in log
 _LEAST_PIVOT = 1e-25  # points whose function depends on the others to this accuracy are left out
 
@@ -43,10 +44,15 @@ class Points(NamedTuple):
 
 
 def rule_points(lower: float, upper: float, *, spacing: float = SPACING) -> Points:
-    """Points for a measure whose support lies in [lower, upper], `spacing` apart in log p."""
+    """Points for a measure whose support lies in [lower, upper], `spacing` apart in log p.
+
+    Some points are negative, p = -z with z above the support: 1/(z - l) resolves the upper edge, where integrands
+    such as l/(1 - lr l) and high powers of (1 - lr l)^2 are steepest when lr is large.
+    """
     count = int(np.ceil(np.log(upper / lower * _REACH**2) / spacing)) + 1
     points = np.geomspace(upper * _REACH, lower / _REACH, count)
-    return Points(np.concatenate([points, _shifts(lower, upper, points)]), count, lower, upper)
+    above = -upper * (1.0 + 2.0 ** -np.arange(0.0, _ABOVE))
+    return Points(np.concatenate([points, above, _shifts(lower, upper, points)]), count + above.size, lower, upper)
 
 
 def rational_gauss(where: Points, value: DoubleDouble, slope: DoubleDouble) -> Rule:

@@ -448,3 +448,16 @@ def test_minimum_with_a_target_in_modes_without_memory():
     times = found.step * np.array([1 - 1e-3, 1.0, 1 + 1e-3])
     before, at, after = jump.risk(spectrum, stretches(0.3, 1.0, 10**6), at=times).risk
     assert abs(after - before) < 0.01 * (before + after - 2 * at)  # stationary to second order
+
+
+@pytest.mark.parametrize(
+    ("eigenvalues", "lr", "batch"),
+    [([1.0, 1e-110, 1e-123], 0.4, 1.0), ([1.0, 1e-160, 1e-170], 0.4, 1.0), ([7.85e-70, 1.75e-56], 5.6e-54, 1e6)],
+)
+def test_modes_that_cannot_move_do_not_stop_the_others(eigenvalues, lr, batch):
+    spectrum = rfsim.spectrum(eigenvalues, np.ones(len(eigenvalues)), noise_var=0.5)
+    schedule = rfsim.schedules.constant(50, lr, batch)
+    found, wanted = (rfsim.risk(spectrum, schedule, at=[0, 1, 50], route=route) for route in ("jump", "recursion"))
+    for name in ("risk", "forcing", "clean"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-13)
+    np.testing.assert_allclose(found.gap, wanted.gap, rtol=1e-12, atol=1e-80)

@@ -255,7 +255,7 @@ def test_a_run_ends_at_the_limiting_risk_or_grows(spectrum, batch, share):
     radius = np.abs(
         np.linalg.eigvals(oracles.step_matrix(spectrum.eigenvalues, lr, batch, spectrum.multiplicity))
     ).max()
-    assume(abs(math.log(radius)) > 0.01)
+    assume(abs(math.log(radius)) > 0.02)  # 3000 steps then forget any initial energy by e^-60
     curve = recursion.risk(spectrum, constant(3000, lr, batch), at=[2990, 3000])
     if radius < 1.0:
         assert_allclose(curve.risk, rfsim.limiting_risk(spectrum, lr, batch), rtol=1e-9)

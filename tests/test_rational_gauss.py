@@ -119,6 +119,10 @@ def test_a_transform_with_float64_errors_is_refused():
 def test_points_cover_the_support_and_shifts_lie_between_them(spacing):
     where = rule_points(1e-6, 2.0, spacing=spacing)
     points, shifts = where.every[: where.points], where.every[where.points :]
+    above = -points[points < 0.0]
+    points = points[points > 0.0]
+    assert 2.0 < above.min() < 2.001
+    assert above.max() == 4.0
     assert np.all(np.abs(np.diff(np.log(points))) <= spacing * (1.0 + 1e-12))
     assert points.min() < 1e-6 < 2.0 < points.max()
     assert shifts.size >= 2

@@ -23,7 +23,7 @@ from rfsim.double_double import DoubleDouble
 from rfsim.precision import require_float64
 from rfsim.problems import Problem
 from rfsim.rational_gauss import SPACING, Rule, rational_gauss, rule_points
-from rfsim.sources.fixed_point import inverse_omega, on_negative_axis, support
+from rfsim.sources.fixed_point import above_spectrum, inverse_omega, on_negative_axis, support
 from rfsim.sources.population import population
 from rfsim.spectra import Spectrum
 
@@ -59,10 +59,9 @@ def equivalent(problem: Problem, width: int, *, spacing: float = SPACING) -> Spe
     ----------
     problem : finite ambient dimension above the width, or infinite for a power law with alpha > 1/2.
     width : M; 10^9 costs little more than 10^3.
-    spacing : resolution of the nodes in log l; the default gives F(T), K(T) and the risk to about 1e-10 relative while
-        lr stays below half of the pointwise limit. Beyond, high powers of q_t near the upper edge of the spectrum are
-        resolved less and less: kappa has a relative error up to 1e-7 at .7 and 1e-4 at .9 of that limit. Once even the
-        slowest mode dies out (2 T lower_edge large) errors are absolute, about 1e-16 of the value at T = 0.
+    spacing : resolution of the nodes in log l; the default gives F(T), K(T) and the risk to about 1e-10 relative, and
+        kappa to 1e-11 up to .999 of the pointwise limit. Once even the slowest mode dies out (2 T lower_edge large)
+        errors are absolute, about 1e-16 of the value at T = 0.
 
     Returns
     -------
@@ -138,12 +137,15 @@ def _transforms(
     base: Spectrum, width: float, floor: DoubleDouble, points: np.ndarray, counted: bool
 ) -> tuple[Transform, Transform, float]:
     """Stieltjes transforms of memory (dN if `counted`, else l dN) and forcing measure at p (n,), with 32 digits."""
-    start, residual = on_negative_axis(base, width, points)
+    below = points > 0.0
+    start = np.empty(points.shape)
+    start[below], residual = on_negative_axis(base, width, points[below])
+    start[~below] = above_spectrum(base, width, -points[~below])
     lam, count = dd.exact(base.eigenvalues[:, None]), dd.exact(base.multiplicity[:, None])
     energy, p, big = dd.exact(base.forcing_energy[:, None]), dd.exact(points), dd.exact(float(width))
     trace = dd.multiply(count, lam)
     m = dd.exact(start)
-    for _ in range(2):  # each Newton step with a float64 slope adds 15 digits
+    for _ in range(3):  # a Newton step with a float64 slope adds 15 digits, fewer close to the upper edge
         under = dd.add(dd.multiply(lam, m), p)
         mean = dd.divide(dd.total(dd.divide(trace, under)), big)
         excess = dd.subtract(dd.add(m, dd.multiply(m, mean)), dd.exact(1.0))

@@ -41,6 +41,29 @@ def on_negative_axis(spectrum: Spectrum, width: float, points: np.ndarray) -> tu
     return m, residual
 
 
+def above_spectrum(spectrum: Spectrum, width: float, z: np.ndarray) -> np.ndarray:
+    """m(z) > 1 at real z (n,) above the upper edge.
+
+    x = M (m - 1) solves x = g sum_j lambda_j/(z - lambda_j g) with g = 1 + x/M; the right side is convex in x and the
+    smaller root is meant, which Newton's method from 0 approaches from the left.
+    """
+    lam, count = spectrum.eigenvalues[:, None], spectrum.multiplicity[:, None]
+    x = np.zeros(z.shape)
+    for _ in range(_ITERATIONS):
+        grown = 1.0 + x / width
+        under = z - lam * grown
+        ratio = (count * lam / under).sum(axis=0)
+        excess = grown * ratio - x
+        slope = ratio / width + grown * (count * np.square(lam / under)).sum(axis=0) / width - 1.0
+        if not (under.min() > 0.0 and slope.max() < 0.0):
+            raise RunError("fixed point: a point above the spectrum lies inside it; report this problem")
+        step = excess / slope
+        x = x - step
+        if np.max(np.abs(step) / np.maximum(x, 1e-300)) < 1e-13:
+            break
+    return 1.0 + x / width
+
+
 def in_upper_half_plane(spectrum: Spectrum, width: float, z: object) -> np.ndarray:
     """m(z) at complex z (n,) with Im z > 0, continued from the negative axis along arcs of constant |z|.
 

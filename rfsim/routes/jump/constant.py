@@ -17,6 +17,7 @@ from rfsim import secular
 from rfsim.curves import State
 
 _BLOCK = 2**20  # entries of the largest temporary array
+_FROZEN = 1e-40  # of lr times an eigenvalue
 _LARGE = 100.0  # growth by more than exp of this: what does not grow is below rounding
 
 
@@ -24,7 +25,9 @@ class Constant:
     """A spectrum under one lr > 0 and one batch, decomposed once; evaluated at any times t >= 0 after its start."""
 
     def __init__(self, eigenvalues: np.ndarray, multiplicity: np.ndarray, lr: float, batch: float) -> None:
-        self.decay, self.kept, self.injection = step_terms(lr * eigenvalues, multiplicity, batch)
+        # a mode this slow cannot move within 2^53 steps: what noise puts into it is below any rounding
+        awake = np.where(lr * eigenvalues < _FROZEN, 0.0, multiplicity)
+        self.decay, self.kept, self.injection = step_terms(lr * eigenvalues, awake, batch)
         self.log_bare = _log_kept(self.decay, self.kept)
         self.active = np.flatnonzero(self.injection > 0.0)
         self.passive = np.flatnonzero(self.injection == 0.0)
