@@ -1,10 +1,11 @@
 """Seconds of the deterministic equivalent, cold and warm, and how they grow with width, horizon and accuracy.
 
-    python benchmarks/equivalent.py
+    python benchmarks/equivalent.py [--plot FILE.png]
 
-Prints tables and writes nothing. Cold means a fresh process, without the time of `import rfsim` and of jax itself.
+Prints tables; with --plot the three costs become one picture too. Cold means a fresh process, without the time of `import rfsim` and of jax itself.
 """
 
+import argparse
 import subprocess
 import sys
 import time
@@ -13,10 +14,11 @@ from collections.abc import Callable
 import numpy as np
 
 import rfsim
-from rfsim.routes import recursion
+from rfsim.routes import jump, recursion
 from rfsim.sources.equivalent import equivalent_details
 from rfsim.sources.fixed_point import kernel_mass
 from rfsim.sources.population import population
+from rfsim.stretches import stretches
 
 POINT = (0.7, 0.3)  # alpha, beta
 
@@ -49,20 +51,22 @@ def cold(width: int) -> float:
     return float(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
 
 
-def main() -> None:
-    """Print the tables."""
+def main(plot: str | None = None) -> None:
+    """Print the tables, and draw them if a path is given."""
     print(f"deterministic equivalent at (alpha, beta) = {POINT}, v = 2 M\n")
     print(f"{'width':>12}{'cold s':>10}{'wanted':>9}{'warm s':>10}{'wanted':>9}")
     for width, cold_wanted, warm_wanted in ((12_800, "< 2", "< 0.3"), (10**9, "< 10", "")):
         warm = seconds(lambda width=width: rfsim.equivalent(problem(width), width))
         print(f"{width:12,}{cold(width):10.2f}{cold_wanted:>9}{warm:10.3f}{warm_wanted:>9}")
 
+    widths, horizons, spacings = [], [], []
     print(f"\n{'width':>22}{'warm s':>10}{'nodes':>8}{'identities':>12}")
     for exponent in (1, 2, 3, 4, 6, 8, 10, 12):
         width = 10**exponent
         found = equivalent_details(problem(width), width)
         warm = seconds(lambda width=width: rfsim.equivalent(problem(width), width), 2)
         print(f"{width:22,}{warm:10.3f}{found.spectrum.modes:8}{found.identity_error:12.0e}")
+        widths.append((width, warm))
 
     width = 10_000
     nodes = rfsim.equivalent(problem(width).replace(noise_var=1.0), width)
@@ -73,6 +77,14 @@ def main() -> None:
         recursion.terminal_risk(nodes, schedule).block_until_ready()
         spent = seconds(lambda schedule=schedule: recursion.terminal_risk(nodes, schedule).block_until_ready())
         print(f"{steps:22,}{spent:10.3f}{spent / steps * 1e6:9.2f}")
+
+    print(f"\nwidth {width:,}, route jump over the same nodes, one recorded step at the end")
+    print(f"{'steps':>22}{'seconds':>10}")
+    for exponent in (3, 5, 7, 9, 11, 13, 15):
+        long = stretches([0.05], [16.0], [10**exponent])
+        spent = seconds(lambda long=long: jump.risk(nodes, long, at=[long.edges[-1]]))
+        print(f"{10**exponent:22,}{spent:10.4f}")
+        horizons.append((10**exponent, spent))
 
     print(f"\nwidth {width:,}, kappa at half the pointwise limit (batch 16) against its closed form")
     print(f"{'spacing':>22}{'warm s':>10}{'nodes':>8}{'identities':>12}{'kappa':>10}")
@@ -87,7 +99,29 @@ def main() -> None:
         off = rfsim.kappa(found.spectrum, lr, 16.0) / kernel_mass(population(problem(width)), width, lr, 16.0) - 1.0
         told = f"{found.identity_error:12.0e}{np.abs(off):10.0e}"
         print(f"{spacing:22.2f}{warm:10.3f}{found.spectrum.modes:8}{told}")
+        spacings.append((max(found.identity_error, float(np.abs(off)), 1e-16), warm))
+    if plot is not None:
+        draw(plot, widths, horizons, spacings)
+
+
+def draw(path: str, *costs: list[tuple[float, float]]) -> None:
+    """Write one picture of seconds against width, horizon and accuracy."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), sharey=True, layout="constrained")
+    labels = ("width M", "horizon in steps (route jump, width 10,000)", "error of identities and kappa (width 10,000)")
+    for axis, label, points in zip(axes, labels, costs, strict=True):
+        axis.loglog(*zip(*points, strict=True), "o-")
+        axis.set(xlabel=label, ylim=(1e-4, 10.0))
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("seconds, warm")
+    figure.savefig(path, dpi=120, metadata={"Software": None})
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--plot", metavar="FILE.png")
+    main(parser.parse_args().plot)

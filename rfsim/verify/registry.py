@@ -9,10 +9,7 @@ SEED = 20260  # every random draw of the checks derives from it; fixed in advanc
 
 
 class Family(NamedTuple):
-    """module .
-
-    Name inside rfsim.verify; summary : what the family shows; parts : names of its checks after the slash.
-    """
+    """module : name inside rfsim.verify; summary : what the family shows; parts : its checks, after the slash."""
 
     module: str
     summary: str

@@ -7,9 +7,8 @@ stretches:
 - log lr and log batch change by at most a given amount in each (a schedule that does not change needs one stretch);
 - they are at most twice as long as the time since the last break, and the first steps after a break are taken one by
 one;
-- in front of every recorded step they shrink geometrically towards it. The fast modes follow the schedule of the
-last few
-  steps only, so a long last stretch would show them its mean and not its end.
+- in front of every recorded step they shrink geometrically towards it. The fast modes follow the schedule of the last
+  few steps only, so a long last stretch would show them its mean and not its end.
 
 Halving every stretch then divides the error by four.
 """
@@ -127,8 +126,8 @@ class Chain(NamedTuple):
     """Stretches between whole steps.
 
     edges : steps, increasing; marks[i] says which of the coarsest edges edges[i] is, or -1; literal[i] says that the
-        stretch that
-    ends at edges[i] is taken step by step. `start` is the coarsest edge of the main chain at which this chain begins.
+        stretch that ends at edges[i] is taken step by step. `start` is the coarsest edge of the main chain at which
+        this chain begins.
     """
 
     edges: list[float]
