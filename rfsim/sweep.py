@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsim.checks import InputError, finite_number, positive_number, whole_number
+from rfsim.compress import compress_with_error
 from rfsim.continuum import accumulate, forcing_profile, time_grid
 from rfsim.gap_laws import clean_exponent, gap_law, schedule_effect
 from rfsim.measure import fit_exponent
-from rfsim.problems import power_law
+from rfsim.problems import Problem, power_law
 from rfsim.regimes import forcing_exponent, memory_exponent
 from rfsim.routes import recursion
 from rfsim.schedules import power
@@ -24,6 +25,7 @@ from rfsim.spectra import Spectrum
 
 VERDICTS = ("agree", "undecided", "opposite", "outside")
 _POINTS = 300  # recorded steps in the window
+_SHAPE = 256  # numbers of nodes are filled up to a multiple of this
 
 
 class Decision(NamedTuple):
@@ -113,7 +115,7 @@ def sweep(
     for alpha in [positive_number("alphas", alpha) for alpha in alphas]:
         for beta in [finite_number("betas", beta) for beta in betas]:
             outside = _outside(alpha, beta)
-            source = None if outside else population(power_law(alpha, beta, noise_var=noise_var))
+            source = None if outside else _few_nodes(power_law(alpha, beta, noise_var=noise_var))
             for vartheta in ratios:
                 if source is None:
                     cell = Cell(alpha, beta, vartheta, "outside", None, None, None, None, "outside", None, outside)
@@ -140,14 +142,26 @@ def _outside(alpha: float, beta: float) -> str:
     return ""
 
 
+def _few_nodes(problem: Problem) -> Spectrum:
+    """The population as few nodes (1e-9), filled up with empty ones: equal shapes are compiled once."""
+    found = compress_with_error(population(problem)).spectrum
+    more = -found.modes % _SHAPE
+    return found.replace(
+        eigenvalues=np.append(found.eigenvalues, np.full(more, np.min(found.eigenvalues))),
+        forcing_energy=np.append(found.forcing_energy, np.zeros(more)),
+        multiplicity=np.append(found.multiplicity, np.zeros(more)),
+    )
+
+
 def _cell(
     source: Spectrum, alpha: float, beta: float, vartheta: float, window: tuple[float, float], lr: float, batch: int
 ) -> Cell:
     q_memory = memory_exponent(alpha)
     q_clean = clean_exponent(forcing_exponent(alpha, beta), q_memory)
     effect, law = schedule_effect(q_memory, q_clean, vartheta), gap_law(q_memory, vartheta)
-    measured = _curves(*_exact(source, vartheta, window, lr, batch), window)
-    expected = _curves(*_continuum(source, vartheta, window, lr, batch), window)
+    time, gap, clean = _exact(source, vartheta, window, lr, batch)
+    measured = _curves(time, gap, clean, window)
+    expected = _curves(time, *_continuum(source, vartheta, time, lr, batch), window)
     verdict, blame, reason = _judge(effect.label, law.exponent, q_clean, expected, measured, window)
     return Cell(alpha, beta, vartheta, effect.label, law.exponent, q_clean, expected, measured, verdict, blame, reason)
 
@@ -164,15 +178,15 @@ def _exact(
 
 
 def _continuum(
-    source: Spectrum, vartheta: float, window: tuple[float, float], lr: float, batch: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same of the continuum with feedback, on the same rounded-up batches."""
-    grid = time_grid(window[1])
+    source: Spectrum, vartheta: float, time: np.ndarray, lr: float, batch: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Gap and clean risk of the continuum with feedback at the same times, for the same rounded-up batches."""
+    grid = time_grid(float(time[-1]))
     ratio = np.ceil(batch * (1.0 + grid) ** vartheta) / lr
     forcing = forcing_profile(source, grid)
     clean = forcing + accumulate(source, grid, forcing, ratio, feedback=True)
     gap = accumulate(source, grid, float(source.noise_var), ratio, feedback=True)
-    return grid[1:], gap[1:], clean[1:]
+    return np.interp(time, grid, gap), np.interp(time, grid, clean)
 
 
 def _curves(time: np.ndarray, gap: np.ndarray, clean: np.ndarray, window: tuple[float, float]) -> Decision:

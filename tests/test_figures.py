@@ -26,6 +26,7 @@ from rfsim.sources.population import population
 NAMES = (
     "regime_map",
     "schedule_map",
+    "sweep_map",
     "exponents",
     "finite_bulk",
     "rapid_target",

@@ -67,7 +67,9 @@ def test_measured_labels_are_those_of_the_continuum():
         assert cell.measured.gap_exponent == pytest.approx(cell.expected.gap_exponent, abs=0.02)
         assert cell.measured.difference == pytest.approx(cell.expected.difference, abs=0.03)
         assert "undecided" in (cell.measured.label, cell.expected.label) or cell.measured.label == cell.expected.label
-    assert sum(cell.measured.label == cell.expected.label for cell in inside) >= 0.9 * len(inside)
+    assert sum(cell.measured.label == cell.expected.label for cell in inside) >= 0.95 * len(inside)
+    for cell in inside:  # local exponents are judged at the same times
+        assert cell.measured.gap_uncertainty == pytest.approx(cell.expected.gap_uncertainty, abs=0.03)
 
 
 def test_verdicts_and_reasons():

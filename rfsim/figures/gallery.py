@@ -15,6 +15,7 @@ from rfsim.version import __version__
 FIGURES = {
     "regime_map": "which regime: response exponents and spectrum parameters",
     "schedule_map": "preserve, change or destroy: what a ratio path does to the exponent of the risk",
+    "sweep_map": "sweep over alpha, beta and vartheta: where a finite window shows the limit, and where it does not",
     "exponents": "gap exponent against the growth of batch/lr: measured, for the window, in the limit",
     "finite_bulk": "gap in the finite bulk: linear, logarithmic, saturating with the integral of lr/batch",
     "rapid_target": "a rapidly decaying target: forcing below every power, memory and risk not",
