@@ -2,7 +2,8 @@
 
     python benchmarks/equivalent.py [--plot FILE.png]
 
-Prints tables; with --plot the three costs become one picture too. Cold means a fresh process, without the time of `import rfsim` and of jax itself.
+Prints tables; with --plot the three costs become one picture too. Cold means a fresh process, without the time of
+`import rfsim` and of jax itself.
 """
 
 import argparse
