@@ -144,7 +144,8 @@ def test_a_recursion_without_the_term_1_over_batch_fails(monkeypatch):
             eta, inverse = now
             x = eta * eigenvalues
             source = (systems.feedback * totals[None, :]).sum(axis=1) + systems.constant
-            noise = (x * x * inverse * multiplicity)[None, :] * source[:, None]
+            count = 1.0 if multiplicity is None else multiplicity
+            noise = (x * x * inverse * count)[None, :] * source[:, None]
             energy = jnp.square(1.0 - x)[None, :] * energy + noise
             totals = energy.sum(axis=1)
             return (energy, totals), totals

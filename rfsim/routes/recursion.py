@@ -151,7 +151,7 @@ def _systems(energies: tuple[Array, ...], feedback: jax.Array, constant: jax.Arr
 
 
 def _advance(
-    eigenvalues: jax.Array, multiplicity: jax.Array, systems: Systems, lr: jax.Array, inverse_batch: jax.Array
+    eigenvalues: jax.Array, multiplicity: jax.Array | None, systems: Systems, lr: jax.Array, inverse_batch: jax.Array
 ) -> tuple[Systems, jax.Array]:
     """Advance all systems by len(lr) steps; return them and the totals after every step, (steps, k)."""
 
@@ -167,7 +167,10 @@ def _advance(
         slow = energy - (x * (2.0 - x))[None, :] * energy
         fast = jnp.square(1.0 - x)[None, :] * energy
         kept = jnp.where((jnp.real(x) < 0.5)[None, :], slow, fast)
-        energy = kept + spread[None, :] * energy + (spread * multiplicity)[None, :] * source[:, None]
+        if multiplicity is None:  # every mode counts once; quicker, but overflows a little before the energy does
+            energy = kept + spread[None, :] * (energy + source[:, None])
+        else:
+            energy = kept + spread[None, :] * energy + (spread * multiplicity)[None, :] * source[:, None]
         totals = jnp.real(energy.sum(axis=1))
         return (energy, totals), totals
 
@@ -200,6 +203,7 @@ def _run(
     if is_traced(spectrum, schedule, systems):
         return *_run_traced(spectrum, schedule, systems, steps), None
     eigenvalues, multiplicity = _array("eigenvalues", spectrum), _array("multiplicity", spectrum)
+    count = None if np.all(np.asarray(multiplicity) == 1.0) else multiplicity
     lr, batch = (
         np.asarray(value if value.dtype == np.float64 else float64_array(name, value))  # no copy of what is right
         for name, value in (("lr", schedule.lr), ("batch", schedule.batch))
@@ -214,13 +218,12 @@ def _run(
         stop = min(start + chunk, schedule.steps)
         # steps with lr 0 and 1/batch 0 change nothing, so the last chunk is filled up with them
         padding = (0, chunk - (stop - start))
-        systems, history = _advance_compiled(
-            eigenvalues,
-            multiplicity,
-            systems,
-            np.pad(lr[start:stop], padding),
-            np.pad(1.0 / batch[start:stop], padding),
-        )
+        now = np.pad(lr[start:stop], padding), np.pad(1.0 / batch[start:stop], padding)
+        before = systems
+        systems, history = _advance_compiled(eigenvalues, count, before, *now)
+        if count is None and not np.isfinite(np.asarray(systems.totals).sum()):
+            count = multiplicity
+            systems, history = _advance_compiled(eigenvalues, count, before, *now)
         totals = np.asarray(history)[: stop - start]
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.isfinite(totals.sum(axis=1))  # the risk may overflow where each of its parts still fits
