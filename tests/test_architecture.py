@@ -30,6 +30,7 @@ FLOORS = {
     "compress": 2,
     "accumulation": 2,
     "amplitudes": 2,
+    "identification": 2,
     "continuum": 2,
     "exponents": 2,
     "gap_laws": 2,

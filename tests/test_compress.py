@@ -130,11 +130,9 @@ def test_continuum_integrals_and_estimates(name):
         assert estimate <= 1e-9
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if "wide" not in name])  # nothing is claimed for those
 def test_late_errors_are_absolute(name):
     whole, found = full(name), small(name)
-    if "wide" in name:
-        pytest.skip("nothing is claimed beyond the reach of float64 steps")
     for measure, (end, late) in enumerate(zip(last_times(whole), (found.forcing_late, found.memory_late), strict=True)):
         functions = [flow(time) for time in (0.0, *(end * np.array([1.01, 1.3, 2.0, 5.0, 30.0])))]
         exact, mine = sums(whole, functions)[measure], sums(found.spectrum, functions)[measure]

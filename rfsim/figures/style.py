@@ -108,17 +108,17 @@ def _power(value: float, pattern: str) -> str:
 def power_guide(
     axes: Axes, start: float, stop: float, level: float, exponent: float, text: str, *, at_start: bool = False
 ) -> None:
-    """Dotted guide level (x / start)^-exponent from `start` to `stop`, with its text above the middle or the start."""
+    """Dotted guide level (x / start)^-exponent from `start` to `stop`; its text begins above the middle or start."""
     x = np.array([start, stop])
     axes.plot(x, level * (x / start) ** -exponent, ls=":", lw=1.3, color=GREY, zorder=1)
     place = start if at_start else float(np.sqrt(start * stop))
     axes.annotate(
         text,
         (place, level * (place / start) ** -exponent),
-        xytext=(0, 4) if at_start else (3, 4),
+        xytext=(4, 5) if at_start else (3, 4),
         textcoords="offset points",
         va="bottom",
-        ha="center" if at_start else "left",
+        ha="left",
         color=GREY,
         fontsize=9,
     )
