@@ -102,7 +102,14 @@ def evolve(
 
 
 def terminal_risk(spectrum: Spectrum, schedule: Schedule) -> jax.Array:
-    """Risk R_N after the last step of the schedule, a scalar; differentiable in every lr, batch and mode."""
+    """Risk R_N after the last step of the schedule, a scalar; differentiable in every lr, batch and mode.
+
+    The same recursion as `risk`, without its groupings (Wang, Liu, Chen 2026, mode recursion).
+
+    Raises
+    ------
+    InputError : for modes or schedules that came in float32. Stability is not checked.
+    """
     start = spectrum.forcing_energy
     source = _array("floor", spectrum) + _array("noise_var", spectrum)
     systems = _systems((start,), jnp.ones((1, 1)), source[None])
@@ -114,6 +121,10 @@ def row_mass(spectrum: Spectrum, schedule: Schedule, *, at: object = None) -> Ar
     """Row sums of the memory kernel, sum_{s<t} K_{t,s}, at recorded steps (k,); times sigma^2 the first-order noise.
 
     Below one for all t it certifies that the schedule is stable.
+
+    Raises
+    ------
+    InputError : for steps that are not whole, not increasing, or beyond the schedule.
     """
     steps = recorded_steps(at, schedule.steps)
     return _run(spectrum, schedule, _row_systems(spectrum), steps, None)[1][:, 0]

@@ -51,7 +51,13 @@ def sample_features(key: jax.Array, problem: Problem, width: int) -> Spectrum:
 
 
 def random_features(key: jax.Array, problem: Problem, width: int) -> Features:
-    """Draw W (v, M) with iid N(0, 1/M) entries and keep it, for literal SGD and for `feature_spectrum`."""
+    """Draw W (v, M) with iid N(0, 1/M) entries and keep it, for literal SGD and for `feature_spectrum`.
+
+    Raises
+    ------
+    InputError : for a bad key or width, an infinite ambient dimension, or under tracing.
+    RunError : if W would not fit into memory.
+    """
     require_float64()
     if is_traced(key, problem):
         raise InputError(
@@ -68,7 +74,12 @@ def random_features(key: jax.Array, problem: Problem, width: int) -> Features:
 
 
 def feature_spectrum(features: Features) -> Spectrum:
-    """Spectrum of given features; directions that W does not reach to rounding count as zero modes."""
+    """Spectrum of given features; directions that W does not reach to rounding count as zero modes.
+
+    Raises
+    ------
+    InputError : for weights of the wrong shape, not finite, or all zero.
+    """
     weights = np.asarray(float64_array("weights", features.weights))
     if weights.ndim != 2 or weights.shape[0] != features.problem.ambient or weights.shape[1] == 0:
         raise InputError(
@@ -83,7 +94,11 @@ def aligned_features(spectrum: Spectrum) -> Features:
     """Features of the aligned linear model with this Spectrum: literal SGD on it has exactly these modes.
 
     Mode j is one coordinate with population eigenvalue l_j and weight 1; the floor is one more coordinate that no
-    feature sees. Needs multiplicity one.
+    feature sees.
+
+    Raises
+    ------
+    InputError : for multiplicities other than one, which no linear model has.
     """
     if not np.all(np.asarray(spectrum.multiplicity) == 1.0):
         raise InputError(
