@@ -30,6 +30,7 @@ from rfsim.exponents import (
 )
 
 __all__ = [
+    "EXAMPLES",
     "PHASES",
     "REGIMES",
     "ExponentRegime",
@@ -78,6 +79,19 @@ REGIMES = tuple(_REGIME_CELLS)
 
 PHASES = tuple(_PHASE_CELLS)
 """The seven clean compute phases in their fixed order."""
+
+
+EXAMPLES = {
+    "LM1": (0.4, 0.3),
+    "LM2": (0.27, 0.4),
+    "LM3": (0.3, 0.7),
+    "IM1": (0.6, 0.2),
+    "IM2": (0.7, 0.6),
+    "IM3": (0.7, 0.9),
+    "FB1": (0.2, 0.4),
+    "FB2": (0.12, 0.65),
+}
+"""One point (alpha, beta) well inside each regime, used by figures and verification."""
 
 
 class Regime(NamedTuple):

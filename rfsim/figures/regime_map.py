@@ -17,7 +17,7 @@ from rfsim.figures.style import BLACK, GREY, PALE, REGIME_COLOURS, VERMILION, ca
 from rfsim.measure import fit_exponent
 from rfsim.problems import power_law
 from rfsim.propagation import propagation
-from rfsim.regimes import classify_grid, regime, regime_from_exponents
+from rfsim.regimes import EXAMPLES, classify_grid, regime, regime_from_exponents
 from rfsim.routes import recursion
 from rfsim.schedules import constant
 from rfsim.sources.population import population
@@ -28,16 +28,7 @@ alt = (
     "decay with eight regimes and an excluded corner. Measured points lie on their closed-form positions."
 )
 
-POINTS = {  # the points on which the tests of the closed forms stand
-    "LM1": (0.4, 0.3),
-    "LM2": (0.27, 0.4),
-    "LM3": (0.3, 0.7),
-    "IM1": (0.6, 0.2),
-    "IM2": (0.7, 0.6),
-    "IM3": (0.7, 0.9),
-    "FB1": (0.2, 0.4),
-    "FB2": (0.12, 0.65),
-}
+POINTS = EXAMPLES
 _AMBIENT = 2**200  # finite bulk: an ambient dimension far beyond what the window can see, never laid out as an array
 _Q_END = (2.1, 2.0)  # ends of the response plane: q_F, q_K
 # where the names of the regimes stand, out of the way of lines and points

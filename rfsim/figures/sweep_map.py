@@ -136,9 +136,10 @@ def draw(data: dict[str, Any]) -> Figure:
     handles += [
         Line2D([], [], color=BLACK, lw=2.0, label="limit: destroy line"),
         Line2D([], [], color=BLACK, lw=2.0, ls=(0, (2, 1)), label="limit: change | preserve"),
+        Line2D([], [], color=GREY, marker="o", mfc="none", ls="", label="neither the limit nor its opposite"),
         Line2D([], [], color=BLACK, marker="x", ls="", label="opposite of the limit"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=7 if count > 1 else 2)
+    figure.legend(handles=handles, loc="outside lower center", ncols=8 if count > 1 else 2)
     return figure
 
 

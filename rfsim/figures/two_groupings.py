@@ -163,5 +163,7 @@ def _stack(axes: Axes, row: dict[str, Any], middle: str, lower: str, upper: str)
         ms=4.5,
         lw=1.0,
         capsize=2,
+        clip_on=False,  # the first and the last record lie on the frame
+        zorder=5,
         label="SGD, mean of runs",
     )

@@ -15,6 +15,7 @@ from rfsim.exponents import forcing_exponent, memory_exponent
 from rfsim.measure import family_threshold, fit_exponent
 from rfsim.problems import power_law
 from rfsim.propagation import propagation
+from rfsim.regimes import EXAMPLES
 from rfsim.routes import recursion
 from rfsim.schedules import constant
 from rfsim.sources import features as sources
@@ -23,16 +24,7 @@ from rfsim.verify.check import Check, near
 from rfsim.verify.filters import lattice_remainder, long_power_law, mesh_shift, power_population
 from rfsim.verify.registry import SEED
 
-POINTS = {
-    "LM1": (0.4, 0.3),
-    "LM2": (0.27, 0.4),
-    "LM3": (0.3, 0.7),
-    "IM1": (0.6, 0.2),
-    "IM2": (0.7, 0.6),
-    "IM3": (0.7, 0.9),
-    "FB1": (0.2, 0.4),
-    "FB2": (0.12, 0.65),
-}
+POINTS = EXAMPLES
 _LR, _BATCH = 0.02, 4.0
 _LAST = {"quick": 200.0, "standard": 2000.0, "full": 20000.0}  # end of the window, which starts at T = 20
 _FIRST = 20.0
