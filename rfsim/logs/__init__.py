@@ -4,6 +4,23 @@ A log becomes a `Run`: rows of (step, loss), the learning rate and batch size of
 that was found in the log and what was done about it.
 """
 
+from rfsim.logs.formats import Log, Table, read_log
+from rfsim.logs.read import read_run
+from rfsim.logs.read_many import read_runs
+from rfsim.logs.recognise import recognise
 from rfsim.logs.record import Run, noise_floor, run
+from rfsim.logs.shapes import Shape, Warmup
 
-__all__ = ["Run", "noise_floor", "run"]
+__all__ = [
+    "Log",
+    "Run",
+    "Shape",
+    "Table",
+    "Warmup",
+    "noise_floor",
+    "read_log",
+    "read_run",
+    "read_runs",
+    "recognise",
+    "run",
+]

@@ -25,6 +25,7 @@ class Run:
     noise : noise floor of the log, the standard deviation of log loss about a local smooth curve; NaN if unknown.
     norm : (N,) parameter or update norm of every step, for the effective learning rate lr / norm, or None.
     warmup : steps of a linear warm-up that were put in front or are known.
+    known_as : other names of the run, such as the tracker's; `name` is the name of the file unless one was given.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Run:
     noise: float = math.nan
     norm: FloatArray | None = None
     warmup: int = 0
+    known_as: tuple[str, ...] = ()
 
     def part(self, first: float, last: float) -> "Run":
         """Return the run restricted to the rows with first <= step <= last; the schedule stays whole.
@@ -65,6 +67,7 @@ def run(
     norm: object = None,
     findings: Iterable[str] = (),
     warmup: int = 0,
+    known_as: Iterable[str] = (),
 ) -> Run:
     """Run from arrays, checked; the noise floor is computed here.
 
@@ -74,7 +77,7 @@ def run(
     loss : (n,) losses > 0.
     schedule : lr and batch of all steps; at least step[-1] of them.
     norm : (N,) positive norms of all steps of the schedule, or None.
-    findings, warmup : see `Run`.
+    findings, warmup, known_as : see `Run`.
 
     Raises
     ------
@@ -104,6 +107,7 @@ def run(
         noise=noise_floor(steps, losses),
         norm=norms,
         warmup=whole_number("warmup", warmup, least=0),
+        known_as=tuple(known_as),
     )
 
 

@@ -1,0 +1,292 @@
+"""The learning rate of every step of a run, from whatever the log has: a schedule, a configuration, or rows.
+
+Never from the integral of subsampled rows: what is between the rows comes from a shape that meets all of them, and
+where no shape does, a line says how far the integral may be off.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from rfsim.checks import FloatArray, InputError
+from rfsim.logs.configs import Plan, plan_of
+from rfsim.logs.recognise import recognise, rise_of, tolerance
+from rfsim.logs.shapes import Shape
+from rfsim.schedules.files import read_schedule
+from rfsim.schedules.record import Schedule
+from rfsim.schedules.shapes import warmed
+from rfsim.schedules.spec import SHAPES, from_spec, read_spec
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Logged lr: steps (n,), values (n,), and where the run's first known row of any kind is.
+
+    Attributes
+    ----------
+    step, lr : the row of step s has the lr of the update from s to s + 1.
+    before : lr of all steps of the parent, (first,), or an empty array.
+    """
+
+    step: FloatArray
+    lr: FloatArray
+    before: FloatArray
+
+
+def from_given(
+    given: Schedule | str | Path, horizon: int, *, peak: float | None, warmup: int, rows: Rows
+) -> tuple[Schedule, list[str]]:
+    """The schedule that the caller gave: a Schedule, a SPEC text (with the peak of the log) or a CSV file.
+
+    Raises
+    ------
+    InputError : for a text that is neither, a SPEC without a known peak, or a schedule that ends before the last row.
+    """
+    if isinstance(given, Schedule):
+        schedule, source = given, "the schedule that was given"
+    elif str(given).partition(":")[0] in SHAPES:
+        text = str(given)
+        if peak is None:
+            raise InputError(f"schedule {text!r} needs a peak lr and the log has none; give lr=NUMBER, or a CSV file")
+        schedule, source = from_spec(text, steps=horizon, lr=peak, batch=1.0), f"{text} with peak {peak:g}"
+        if warmup and "warmup" not in read_spec(text)[1]:
+            schedule = warmed(schedule, float(warmup))
+    elif Path(given).suffix or Path(given).exists():
+        schedule, source = read_schedule(given), str(given)
+    else:
+        raise InputError(f"schedule {str(given)!r} is neither a file nor one of {', '.join(SHAPES)}")
+    if schedule.steps < horizon:
+        raise InputError(
+            f"schedule must reach the last row of the loss at step {horizon}, {source} has {schedule.steps} steps; "
+            f"extend it or cut the log"
+        )
+    lr = np.asarray(schedule.lr)
+    inside = rows.step < lr.size
+    line = f"lr of every step from {source}"
+    if inside.any():
+        apart = np.abs(lr[rows.step[inside].astype(int)] - rows.lr[inside])
+        worst = rows.step[inside][apart.argmax()]
+        line += f"; largest deviation from {inside.sum()} logged rows {apart.max():.2g} at step {worst:g}"
+    return schedule, [line]
+
+
+def from_log(
+    rows: Rows, horizon: int, *, config: Mapping[str, object], warmup: int
+) -> tuple[FloatArray, list[str], int]:
+    """Learning rates (N,) of all steps with N >= horizon, what was found, and the steps of the warm-up.
+
+    Precedence: rows of every step; a configuration that the rows confirm; a shape recognised in the rows; a
+    configuration that no rows contradict; interpolation between rows.
+
+    Raises
+    ------
+    InputError : if there is nothing to reconstruct from, or the steps before the first row cannot be known.
+    """
+    plan = plan_of(config, float(rows.lr.min()) if rows.lr.size else None)
+    if not rows.lr.size:
+        if plan is None:
+            raise InputError(
+                "lr is in no column of the log and its configuration names no schedule that is known; "
+                "give schedule= (a SPEC with lr=PEAK, or a CSV step,lr,batch) or name the column with lr="
+            )
+        shape = plan.shapes()[0][1]
+        told = f"lr of every step from the configuration alone, no row to check it with: {shape.words()}"
+        return _values(shape, max(horizon, plan.steps)), [told], plan.warmup
+    if rows.before.size == 0 and _dense(rows):
+        return _every_step(rows, horizon)
+    step, lr = _with_parent(rows)
+    confirmed = _confirmed(plan, step, lr, warmup, rows.before.size > 0)
+    if confirmed is not None:
+        assert plan is not None
+        shape, findings = confirmed
+        findings += _unlogged(rows, shape, f"taken from the configuration ({shape.words()})")
+        return _values(shape, max(horizon, plan.steps)), findings, plan.warmup
+    recognised = recognise(step, lr, warmup=warmup)
+    if recognised is not None:
+        return _from_shape(recognised, rows, horizon, plan, warmup)
+    if plan is not None:
+        deviation, shape = min(
+            ((float(np.abs(shape.at(step) - lr).max()), shape) for _, shape in plan.shapes()), key=lambda pair: pair[0]
+        )
+        if deviation <= 0.01 * plan.peak:
+            line = f"lr of every step from the configuration: {shape.words()}"
+            line += f"; {lr.size} logged rows deviate by up to {deviation:.2g}"
+            return _values(shape, max(horizon, plan.steps)), [line], plan.warmup
+    return _interpolated(rows, horizon, warmup)
+
+
+def _values(shape: Shape, steps: int) -> FloatArray:
+    return np.maximum(shape.at(np.arange(steps, dtype=float)), 0.0)
+
+
+def _with_parent(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    """Rows with the last two steps of the parent in front, so that a decay from the resume step is seen to start."""
+    first = rows.before.size
+    if first < 2 or rows.step[0] < first:
+        keep = rows.step >= first
+        return rows.step[keep], rows.lr[keep]
+    return np.append([first - 2.0, first - 1.0], rows.step), np.append(rows.before[-2:], rows.lr)
+
+
+def _gap(step: FloatArray) -> float:
+    return float(np.median(np.diff(step))) if step.size > 1 else 1.0
+
+
+def _late_start(rows: Rows) -> bool:
+    """True if steps before the first row are neither logged nor a parent's nor just the first interval."""
+    return rows.step[0] > max(2.0 * _gap(rows.step), 1.0) and rows.step[0] > rows.before.size + 2.0 * _gap(rows.step)
+
+
+def _unlogged(rows: Rows, shape: Shape, how: str) -> list[str]:
+    if not _late_start(rows):
+        return []
+    return [f"steps {rows.before.size} to {rows.step[0] - 1:g} have no lr row: their lr is {how}"]
+
+
+def _confirmed(
+    plan: Plan | None, step: FloatArray, lr: FloatArray, warmup: int, resumed: bool
+) -> tuple[Shape, list[str]] | None:
+    """The configuration's shape if all rows meet it, also one step early or late; with the line about it."""
+    if plan is None:
+        return None
+    if warmup:
+        plan = replace(plan, warmup=warmup)
+    allowed = tolerance(lr)
+    for shift, shape in plan.shapes():
+        later = step >= plan.warmup
+        if not later.any() or np.abs(shape.at(step[later]) - lr[later]).max() > allowed:
+            continue
+        early = step < plan.warmup + min(shift, 0)
+        if early.any():
+            rise = rise_of(step[early], lr[early], float(plan.warmup + 1), shape, allowed)
+            shape = shape if rise is None else replace(shape, warmup=rise)
+        deviation = float(np.abs(shape.at(step) - lr).max())
+        line = f"lr of every step from the configuration: {shape.words()}"
+        findings = [f"{line}; largest deviation from {lr.size} logged rows {deviation:.2g}"]
+        if not early.any() and plan.warmup and not resumed:
+            findings.append(
+                f"the warm-up of {plan.warmup} steps is in no row: taken as straight, lr (s + 1)/{plan.warmup}"
+            )
+        if shift == -1:
+            findings.append(
+                f"the logged lr follows the configuration's shape one step early (start at {shape.start:g}, end at "
+                f"{shape.end:g}): kept as logged"
+            )
+        if shift == 1:
+            findings.append("the logged lr follows the configuration's shape one step late: shifted back by one step")
+            shape = shape.shifted(-1.0)
+        return shape, findings
+    return None
+
+
+def _from_shape(
+    shape: Shape, rows: Rows, horizon: int, plan: Plan | None, warmup: int
+) -> tuple[FloatArray, list[str], int]:
+    """Values of a recognised shape, and the lines about it."""
+    deviation = float(np.abs(shape.at(rows.step) - rows.lr).max())
+    findings = [
+        f"lr of every step recognised from {rows.lr.size} rows: {shape.words()}; largest deviation {deviation:.2g}"
+    ]
+    if plan is not None:
+        apart = min(float(np.abs(other.at(rows.step) - rows.lr).max()) for _, other in plan.shapes())
+        findings.append(f"the configuration's schedule deviates from the rows by up to {apart:.2g}: the rows win")
+    for place, lr in shape.stages:
+        left, right = rows.step[rows.step < place].max(initial=0.0), rows.step[rows.step >= place].min(initial=np.inf)
+        if right - left > 1:
+            findings.append(
+                f"the lr becomes {lr:g} between the rows at steps {left:g} and {right:g}: "
+                f"placed at the roundest step, {place:g}"
+            )
+    late = _off_by_one(shape, rows)
+    if late == 1:
+        findings.append(f"{_knots_text(shape)}, one step after a round number: lr logged one step late, shifted back")
+        shape = shape.shifted(-1.0)
+    elif late == -1:
+        findings.append(f"{_knots_text(shape)}, one step before a round number: kept as logged")
+    if _late_start(rows) and warmup == 0:
+        plateau = shape.kind in ("constant", "stages") or shape.start > rows.step[0] or shape.kind == "cosine"
+        if not plateau:
+            raise InputError(
+                f"lr before the first row at step {rows.step[0]:g} cannot be known: the rows begin inside a "
+                f"{shape.kind} decay; give parents=, warmup= or schedule="
+            )
+        findings += _unlogged(
+            rows, shape, f"taken as {shape.at(np.zeros(1))[0]:g}, without warm-up (give warmup= or parents=)"
+        )
+    elif _late_start(rows):
+        findings += _unlogged(
+            rows, shape, f"a straight warm-up (s + 1)/{warmup} over {warmup} steps, as asked, then {shape.peak:g}"
+        )
+    end = int(np.ceil(shape.end)) if shape.kind not in ("constant", "stages") else 0
+    return _values(shape, max(horizon, int(rows.step[-1]), end)), findings, warmup or _warmup_steps(shape)
+
+
+def _warmup_steps(shape: Shape) -> int:
+    """Steps of the warm-up up to the first step at the top."""
+    return 0 if shape.warmup is None else round(shape.warmup.steps)
+
+
+def _knots(shape: Shape, rows: Rows) -> list[float]:
+    """Whole steps that the rows fix: starts of decays and stages between neighbouring rows, ends of cosines."""
+    if shape.kind == "stages":
+        return [place for place, _ in shape.stages if place - 1 in rows.step and place in rows.step]
+    if shape.kind == "constant" or shape.start <= rows.step[0]:
+        return [shape.end] if shape.kind == "cosine" else []
+    return [shape.start, shape.end] if shape.kind == "cosine" else [shape.start]
+
+
+def _off_by_one(shape: Shape, rows: Rows) -> int:
+    """+1 or -1 if all knots lie this far from multiples of 100, else 0."""
+    knots = _knots(shape, rows)
+    for shift in (1, -1):
+        if knots and all((knot - shift) % 100 == 0 for knot in knots):
+            return shift
+    return 0
+
+
+def _knots_text(shape: Shape) -> str:
+    places = [place for place, _ in shape.stages] if shape.kind == "stages" else [shape.start]
+    return f"the lr changes at step {', '.join(f'{place:g}' for place in places)}"
+
+
+def _dense(rows: Rows) -> bool:
+    return bool(rows.step[0] <= 1 and (np.diff(rows.step) == 1).all() and rows.lr.size > 2)
+
+
+def _every_step(rows: Rows, horizon: int) -> tuple[FloatArray, list[str], int]:
+    """Rows of every step as they are; step 0, if it has none, on the line through the next two."""
+    lr = rows.lr if rows.step[0] == 0 else np.append(max(2.0 * rows.lr[0] - rows.lr[1], 0.0), rows.lr)
+    findings = [f"lr of every step from its own row, {rows.lr.size} rows"]
+    shape = recognise(rows.step, rows.lr)
+    up = 0 if shape is None else _warmup_steps(shape)
+    if shape is not None and _off_by_one(shape, rows) == 1:
+        findings.append(f"{_knots_text(shape)}, one step after a round number: lr logged one step late, shifted back")
+        lr = np.append(lr[1:], lr[-1])
+    if lr.size < horizon:
+        findings.append(f"the lr ends at step {lr.size - 1}, the loss at {horizon}: the last lr is held")
+        lr = np.append(lr, np.full(horizon - lr.size, lr[-1]))
+    return lr, findings, up
+
+
+def _interpolated(rows: Rows, horizon: int, warmup: int) -> tuple[FloatArray, list[str], int]:
+    """Straight lines between rows; their integral is off by at most half of sum |change| * interval."""
+    if _late_start(rows) and warmup == 0:
+        raise InputError(
+            f"lr before the first row at step {rows.step[0]:g} cannot be known from the rows; "
+            f"give warmup=, parents= or schedule="
+        )
+    step, lr = _with_parent(rows)
+    values = np.interp(np.arange(max(horizon, int(step[-1])), dtype=float), step, lr)
+    bound = 0.5 * float((np.abs(np.diff(lr)) * np.diff(step)).sum())
+    if warmup:
+        values[:warmup] = np.interp(warmup, step, lr) * np.arange(1, warmup + 1) / warmup
+    return (
+        values,
+        [
+            f"no shape with few parameters meets the {rows.lr.size} lr rows: straight lines between them; if the lr is "
+            f"monotone between rows its integral is off by at most {bound:.2g}, {bound / values.sum():.1e} of it"
+        ],
+        warmup,
+    )
