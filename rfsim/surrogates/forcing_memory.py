@@ -1,0 +1,198 @@
+"""The forcing-memory law: the shape of the exact Volterra equation with free constants."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from rfsim.checks import InputError, positive_number
+from rfsim.logs import Run
+from rfsim.schedules import intrinsic_time
+from rfsim.surrogates.kernel import kinks, memory_integrals
+from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.pieces import Pieces, pieces
+
+_PER_FOLD = 12  # nodes of the source per e-fold of the forcing clock, before halving
+_START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
+_START_LAG = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.05, 0.02, 0.01)  # over the longest memory clock
+_START_Q_FORCING = (0.10, 0.20, 0.35, 0.55, 0.80, 1.2, 2.0, 3.5, 5.0)
+
+
+class Path(NamedTuple):
+    """A run on the clocks of the law.
+
+    forcing : (m,) forcing clock at the observations.
+    memory : (m,) memory clock at the observations.
+    edges : (n+1,) memory clock of the nodes, an even number n of cells.
+    source : (n+1,) forcing clock of the nodes.
+    left, right : (n,) injection rate at the two ends of each cell.
+    """
+
+    forcing: np.ndarray
+    memory: np.ndarray
+    edges: np.ndarray
+    source: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+
+@register
+@dataclass(frozen=True)
+class ForcingMemory:
+    """L = L_inf + A_F (1+T)^(-q_F) + int_0^S [A_0 + A_1 (1+T(u))^(-q_F)] g(u) (1 + c_K (S-u))^(-q_K) du.
+
+    T is the forcing clock, the sum of eta^f, S the memory clock, the sum of eta^p, with eta in units of `lr_unit`; a
+    step injects eta^i / B, B in units of `batch_unit`, spread evenly over the stretch eta^p of the memory clock that
+    it takes. With p = f = 1 and i = 2 both clocks are the intrinsic time and g = 1/r, r = B/eta: the form of the
+    forcing-memory equation of SGD. At p = 1/2, with i = 1 + p by default, memory fades per eta^(1/2).
+
+    Options
+    -------
+    clock_power : p > 0, default 1.
+    forcing_power : f > 0, default 1.
+    injection_power : i, default 1 + p.
+    q_memory : a fixed q_K, or None (fitted).
+    lr_unit, batch_unit : units; None until `calibrated`, which takes the largest lr and the median batch of the runs.
+
+    Source: theory, sections 5.1 and 7.1 (an empirical form).
+    """
+
+    clock_power: float = 1.0
+    forcing_power: float = 1.0
+    injection_power: float | None = None
+    q_memory: float | None = None
+    lr_unit: float | None = None
+    batch_unit: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+        return "forcing-memory"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Seven parameters, six if q_K is fixed."""
+        free = (
+            Parameter("L_inf", 0.0, 12.0, "loss", "limit of the loss at infinite time and small lr"),
+            Parameter("A_F", 0.0, 1e4, "loss", "amplitude of the forcing"),
+            Parameter("q_F", 0.02, 8.0, "1", "exponent of the forcing", log=True),
+            Parameter("A_0", 0.0, 1e5, "loss per injection", "strength of the constant noise source"),
+            Parameter("A_1", 0.0, 1e5, "loss per injection", "strength of the source that follows the forcing"),
+            Parameter("c_K", 8.3e-7, 1.2e6, "1 / memory clock", "rate at which the kernel leaves its plateau", log=True),
+            Parameter("q_K", 0.02, 40.0, "1", "exponent of the memory kernel", log=True),
+        )
+        return free if self.q_memory is None else free[:-1]
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        """The four amplitudes."""
+        return ("L_inf", "A_F", "A_0", "A_1")
+
+    def calibrated(self, runs: Sequence[Run]) -> "ForcingMemory":
+        """Take the largest lr of the runs as unit of lr, and their median batch as unit of the batch."""
+        if self.lr_unit is not None and self.batch_unit is not None:
+            return self
+        lr = max(float(np.max(run.schedule.lr)) for run in runs)
+        batch = float(np.median(np.concatenate([np.asarray(run.schedule.batch) for run in runs])))
+        return replace(self, lr_unit=self.lr_unit or lr, batch_unit=self.batch_unit or batch)
+
+    def prepare(self, run: Run, at: np.ndarray | None = None) -> Path:
+        """Clocks at the rows of the run (or at steps `at`), and its injection as few linear pieces."""
+        if self.lr_unit is None or self.batch_unit is None:
+            raise InputError("the law has no units yet; call calibrated(runs), or give lr_unit and batch_unit")
+        power = positive_number("clock_power", self.clock_power)
+        injected = 1.0 + power if self.injection_power is None else self.injection_power
+        lr = np.asarray(run.schedule.lr, dtype=np.float64) / self.lr_unit
+        batch = np.asarray(run.schedule.batch, dtype=np.float64) / self.batch_unit
+        steps = np.asarray(run.step if at is None else at)
+        moving = lr > 0.0
+        increment = np.where(moving, lr, 0.0) ** power
+        rate = np.where(moving, np.where(moving, lr, 1.0) ** (injected - power), 0.0) / batch
+        memory, forcing = intrinsic_time(increment), intrinsic_time(lr**self.forcing_power)
+        index = np.asarray(steps, dtype=np.int64)
+        return _path(
+            pieces(increment, rate), forcing[index], memory[index], lambda edge: np.interp(edge, memory, forcing)
+        )
+
+    def evaluate(
+        self, values: np.ndarray, prepared: Path, *, gradient: bool = True
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Loss (m,) and gradient (m, 7), or (m, 6) with a fixed q_K."""
+        l_inf, a_f, q_f, a_0, a_1, c = values[:6]
+        q = self.q_memory if self.q_memory is not None else values[6]
+        log_forcing, log_source = np.log1p(prepared.forcing), np.log1p(prepared.source)
+        decay, source = np.exp(-q_f * log_forcing), np.exp(-q_f * log_source)
+        injections = [np.ones_like(source), source] + ([-log_source * source] if gradient else [])
+        changes = [_refined(prepared, one) for one in injections]
+        jumps, bends = (np.stack([change[part] for change in changes], axis=1) for part in (0, 1))
+        order = np.argsort(prepared.memory, kind="stable")
+        found = memory_integrals(prepared.memory[order], prepared.edges[:-1], jumps, bends, c, q, gradient=gradient)
+        back = np.argsort(order, kind="stable")
+        value = found.value[back]
+        loss = l_inf + a_f * decay + a_0 * value[:, 0] + a_1 * value[:, 1]
+        if not gradient or found.by_q is None or found.by_log_c is None:
+            return loss, None
+        by_q, by_c = found.by_q[back], found.by_log_c[back]
+        columns = [
+            np.ones_like(decay),
+            decay,
+            -a_f * decay * log_forcing + a_1 * value[:, 2],
+            value[:, 0],
+            value[:, 1],
+            (a_0 * by_c[:, 0] + a_1 * by_c[:, 1]) / c,
+            a_0 * by_q[:, 0] + a_1 * by_q[:, 1],
+        ]
+        return loss, np.stack(columns[: len(values)], axis=1)
+
+    def starts(self, prepared: Sequence[Path], losses: Sequence[np.ndarray]) -> np.ndarray:
+        """Nine starts over exponents and time scales: lags 1/(c_K q_K) from a hundredth to all of the clock."""
+        longest = max(float(one.memory.max()) for one in prepared)
+        scales = [1.0 / (lag * longest * q) for lag, q in zip(_START_LAG, _START_Q_MEMORY, strict=True)]
+        grid = zip(_START_Q_MEMORY, _START_Q_FORCING, scales, strict=True)
+        rows = [[0.0, 0.0, q_f, 0.0, 0.0, c, q_k][: len(self.parameters)] for q_k, q_f, c in grid]
+        return np.array(rows)
+
+    def centres(self, prepared: Sequence[Path]) -> dict[str, tuple[str, float]]:
+        """A_F is fitted at the geometric middle of the forcing clock."""
+        return {"A_F": ("q_F", float(np.mean(np.concatenate([np.log1p(one.forcing) for one in prepared]))))}
+
+
+def path_of_pieces(shape: Pieces, at: np.ndarray) -> Path:
+    """Prepare the law on a path given as pieces of 1/r over the intrinsic time, observed at times `at` (m,)."""
+    return _path(shape, np.asarray(at, dtype=np.float64), np.asarray(at, dtype=np.float64), lambda edge: edge)
+
+
+def _path(
+    shape: Pieces, forcing: np.ndarray, memory: np.ndarray, to_forcing: Callable[[np.ndarray], np.ndarray]
+) -> Path:
+    """Split pieces so that the source is resolved: `_PER_FOLD` cells per e-fold of 1 + T, each then halved."""
+    ends = np.concatenate([[0.0], to_forcing(shape.edges[-1:])])
+    folds = int(np.ceil(np.log1p(ends[-1]) * _PER_FOLD)) + 1
+    marks = np.expm1(np.linspace(0.0, np.log1p(ends[-1]), folds))
+    probe = np.linspace(0.0, shape.edges[-1], 4 * folds + 1)
+    marks = np.interp(marks, to_forcing(probe), probe)
+    coarse = np.union1d(shape.edges, marks)
+    coarse = coarse[np.concatenate([[True], np.diff(coarse) > 1e-12 * coarse[-1]])]
+    edges = np.empty(2 * len(coarse) - 1)
+    edges[0::2], edges[1::2] = coarse, 0.5 * (coarse[1:] + coarse[:-1])
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    which = np.clip(np.searchsorted(shape.edges, middle, side="right") - 1, 0, len(shape.left) - 1)
+    slope = ((shape.right - shape.left) / np.diff(shape.edges))[which]
+    start = shape.left[which] - slope * shape.edges[which]
+    return Path(
+        forcing, memory, edges, to_forcing(edges), start + slope * edges[:-1], start + slope * edges[1:]
+    )
+
+
+def _refined(path: Path, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Jumps and bends of g times a smooth source (n+1,): 4/3 of the halved cells less 1/3 of the whole ones.
+
+    The leading error of the straight lines, proportional to the square of the cells, cancels.
+    """
+    fine = kinks(path.edges, path.left * source[:-1], path.right * source[1:])
+    whole = kinks(path.edges[0::2], path.left[0::2] * source[0:-2:2], path.right[1::2] * source[2::2])
+    jump, bend = (4.0 / 3.0) * fine.jump, (4.0 / 3.0) * fine.bend
+    jump[0::2] -= whole.jump / 3.0
+    bend[0::2] -= whole.bend / 3.0
+    return jump, bend
