@@ -88,10 +88,18 @@ def read_run(
         for t in log.tables
         for c, (have, of) in t.short.items()
     ]
-    series, told = without_other_evaluation(series)
+    series, told = without_other_evaluation(series, *rates)
     findings += [*told, *single_points(single_values(found, losses, steps), series), *steps.findings]
     resume = resumed_from(config)
-    parent = _parent(parents, label, resume, series.step[0], warmup=warmup, loss=loss, batch=batch)
+    same = {
+        "step": step,
+        "tokens": tokens,
+        "tokens_per_step": tokens_per_step,
+        "loss": loss,
+        "batch": batch,
+        "norm": norm,
+    }
+    parent = _parent(parents, label, resume, series.step[0], warmup=warmup, **same)
     if parent is None and resume is not None:
         findings.append(f"the run was resumed from {Path(resume[0]).name} of a parent that is not given ({resume[0]})")
     begin = 0 if parent is None else _begin(resume, series, rates[0], parent)

@@ -27,7 +27,7 @@ def tolerance(lr: FloatArray) -> float:
         scaled = lr * 10.0**digits
         if np.abs(scaled - np.round(scaled)).max() < 1e-6:
             quantum = 10.0**-digits
-            return max(EXACT * peak, 0.51 * quantum if quantum < 1e-3 * peak else 0.0)
+            return max(EXACT * peak, 1.01 * quantum if quantum < 1e-3 * peak else 0.0)
     return EXACT * peak
 
 
@@ -199,7 +199,7 @@ def _root(step: FloatArray, lr: FloatArray, flat: int, tail: int, allowed: float
 
 def _cosine(step: FloatArray, lr: FloatArray, flat: int, tail: int, allowed: float) -> Shape | None:
     """Half a cosine: start and end by least squares, then whole steps nearby; peak and floor follow linearly."""
-    rows = slice(flat - 1, lr.size - max(tail - 1, 0))
+    rows = slice(flat, lr.size - tail)  # plateau and floor are not on the wave
     s, values, span = step[rows], lr[rows], step[-1] - step[0]
 
     def levels(ends: FloatArray) -> tuple[FloatArray, float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 from rfsim.checks import FloatArray, InputError, positive_number
 from rfsim.logs.configs import tokens_per_step
 from rfsim.logs.formats import Log, Table
-from rfsim.logs.series import choose, full_name
+from rfsim.logs.series import choose, full_name, places
 
 
 class Steps:
@@ -24,6 +24,9 @@ class Steps:
         self.step, self.tokens, self.config, self.logs = step, tokens, config, logs
         self.per_step = None if per_step is None else positive_number("tokens_per_step", per_step)
         self.findings: list[str] = []
+        for argument, wanted in (("step", step), ("tokens", tokens)):
+            if wanted is not None:
+                choose(argument, wanted, places(logs))  # InputError if no file has it
 
     def of(self, table: Table) -> FloatArray:
         """Steps (n,) of the rows, NaN where a row has none."""

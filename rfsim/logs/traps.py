@@ -6,7 +6,8 @@ from rfsim.checks import FloatArray, InputError
 from rfsim.logs.series import Series
 
 JUMP = 0.01  # of the peak: a last lr that leaves its neighbours by more is looked at
-OUTLIER = 10.0  # a last loss that leaves the extrapolation by more than this many times the usual error is no point
+WINDOW = 10  # rows that the last point is compared with
+OUTLIER = 5.0  # a last loss that leaves the extrapolation by more than this many times the usual error is no point
 
 
 def without_fake_last_lr(step: FloatArray, lr: FloatArray) -> tuple[FloatArray, FloatArray, list[str]]:
@@ -31,37 +32,35 @@ def without_fake_last_lr(step: FloatArray, lr: FloatArray) -> tuple[FloatArray, 
     )
 
 
-def without_other_evaluation(series: Series) -> tuple[Series, list[str]]:
+def without_other_evaluation(series: Series, lr_step: FloatArray, lr: FloatArray) -> tuple[Series, list[str]]:
     """The loss without a last point that comes from another evaluation (other data or more batches), and its line.
 
-    The last point is compared with the parabola through the three points before it in log loss. It goes if it lies
-    off by more than `OUTLIER` times the worst such error of the 30 points before it, and by more than
-    0.2 % of the loss.
+    Each of the last rows is compared with the parabola through the ten rows before it, in log loss. The last point goes
+    if it lies off by more than `OUTLIER` times the worst such error of the 20 points before it, and by more than 0.2 %
+    of the loss; not if it lies below and the logged lr (rows `lr_step`, `lr`) fell by half since the row before the last.
     """
-    if series.step.size < 12:
+    if series.step.size < WINDOW + 8:
         return series, []
-    step, value = series.step[-34:], np.log(series.value[-34:])
+    step, value = series.step[-WINDOW - 21 :], np.log(series.value[-WINDOW - 21 :])
     errors = np.array(
-        [value[k] - _extrapolated(step[k - 3 : k], value[k - 3 : k], step[k]) for k in range(3, step.size)]
+        [value[k] - _ahead(step[k - WINDOW : k], value[k - WINDOW : k], step[k]) for k in range(WINDOW, step.size)]
     )
-    if abs(errors[-1]) <= max(OUTLIER * np.abs(errors[:-1]).max(), 0.002):
+    usual = float(np.abs(errors[:-1]).max())
+    if abs(errors[-1]) <= max(OUTLIER * usual, 0.002):
+        return series, []
+    if errors[-1] < 0 and lr.size and np.diff(np.log2(np.interp(step[[-3, -1]], lr_step, lr) + 1e-300))[0] < -1:
         return series, []
     kept = Series(series.name, series.step[:-1], series.value[:-1], series.findings)
     return kept, [
         f"{series.name}: the last point, {series.value[-1]:.4f} at step {series.step[-1]:g}, lies {errors[-1]:+.4f} in "
-        f"log loss off the rows before it, which miss by at most {np.abs(errors[:-1]).max():.1g}: taken for another "
-        f"evaluation and left out"
+        f"log loss off the rows before it, which miss by at most {usual:.1g}: taken for another evaluation and left out"
     ]
 
 
-def _extrapolated(step: FloatArray, value: FloatArray, to: float) -> float:
-    a, b, c = step
-    weights = (
-        (to - b) * (to - c) / ((a - b) * (a - c)),
-        (to - a) * (to - c) / ((b - a) * (b - c)),
-        (to - a) * (to - b) / ((c - a) * (c - b)),
-    )
-    return float(np.dot(weights, value))
+def _ahead(step: FloatArray, value: FloatArray, to: float) -> float:
+    """Value at `to` of the least-squares parabola through the rows."""
+    place = (step - to) / (step[-1] - step[0])
+    return float(np.polynomial.polynomial.polyfit(place, value, 2)[0])
 
 
 def single_points(singles: dict[str, tuple[float, float]], loss: Series) -> list[str]:

@@ -1,0 +1,322 @@
+"""Logs: the lr of every step from rows and configurations; each trap of a log is found and named."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from rfsim.checks import InputError
+from rfsim.logs import Shape, read_run, recognise
+from rfsim.logs.shapes import roundest
+
+PEAK = 3e-4
+
+
+def curve(step):
+    return 3.0 + 8.0 * np.maximum(step, 1.0) ** -0.4
+
+
+def write(path, step, lr, loss=None):
+    loss = curve(step) if loss is None else loss
+    rows = [f"{int(s)},{float(r)!r},{float(x)!r}" for s, r, x in zip(step, lr, loss, strict=True)]
+    path.write_text("\n".join(["step,lr,loss", *rows]), encoding="utf-8")
+    return path
+
+
+def export(path, step, lr, **config):
+    config = {"lr": PEAK, "iterations": 20_000, "warmup_steps": 500, **config}
+    history = {"iter": step.tolist(), "train/lr": list(map(float, lr)), "val/loss": curve(step).tolist()}
+    path.write_text(json.dumps({"name": "x", "config": config, "history": history}), encoding="utf-8")
+    return path
+
+
+def lines_with(run, *words):
+    return [line for line in run.findings if all(word in line for word in words)]
+
+
+FALLS = {  # literal formulas, the lr over the peak as a function of the done fraction u and of the floor f
+    "linear": lambda u, f: 1 - (1 - f) * u,
+    "exponential": lambda u, f: f**u,
+    "sqrt": lambda u, f: 1 - (1 - f) * np.sqrt(u),
+    "cosine": lambda u, f: f + (1 - f) * (1 + np.cos(np.pi * u)) / 2,
+    "inverse-sqrt": lambda u, f: (1 + (f**-2 - 1) * u) ** -0.5,
+}
+
+
+def truth(kind, start, end, floor, steps, warmup=0):
+    s = np.arange(steps + 1.0)
+    u = np.clip((s - start) / (end - start), 0, 1)
+    lr = PEAK * FALLS[kind](u, floor)
+    lr[:warmup] = lr[warmup] * (s[:warmup] + 1) / warmup
+    return lr
+
+
+# --- shapes from rows ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60)
+@given(
+    kind=st.sampled_from(sorted(FALLS)),
+    start=st.integers(2000, 8000),
+    length=st.integers(1500, 6000),
+    floor=st.sampled_from([0.03, 0.1, 0.25]),
+    every=st.integers(20, 130),
+    offset=st.integers(0, 100),
+    after=st.integers(-400, 800),
+)
+def test_shapes_are_found_exactly_from_subsampled_rows(kind, start, length, floor, every, offset, after):
+    """Every step within 1e-6 of the peak up to the last row: rows at odd steps, floor seen or not."""
+    end = start + length
+    steps = end + after
+    lr = truth(kind, start, end, floor, steps)
+    rows = np.arange(offset, steps + 1, every)
+    assume(after < -every or after > 3 * every)
+    found = recognise(rows.astype(float), lr[rows])
+    assert found is not None
+    assert found.kind == kind
+    assert found.start == start
+    if after > 0:
+        assert found.end == end
+    within = np.arange(rows[-1] + 1)
+    np.testing.assert_allclose(found.at(within.astype(float)), lr[within], atol=1e-6 * PEAK)
+
+
+@pytest.mark.parametrize("warmup", [0, 500, 777])
+@pytest.mark.parametrize("kind", sorted(FALLS))
+def test_integral_equals_the_closed_sum(tmp_path, kind, warmup):
+    """Rows every 100 steps after the warm-up; the sum over all steps against a literal loop over the formula."""
+    floor, steps = 0.1, 20_000
+    lr = truth(kind, 12_000, steps, floor, steps, warmup)
+    rows = np.arange(1000, steps + 1, 100)
+    got = read_run(write(tmp_path / "a.csv", rows, lr[rows]), warmup=warmup)
+    assert got.schedule.steps == steps
+    exact = 0.0
+    for s in range(steps):
+        u = max(s - 12_000, 0) / 8000
+        exact += PEAK * float(FALLS[kind](np.float64(u), floor)) * (min((s + 1) / warmup, 1.0) if warmup else 1.0)
+    assert np.asarray(got.schedule.lr).sum() == pytest.approx(exact, rel=1e-12)
+    assert got.warmup == warmup
+    assert lines_with(got, f"lr of every step recognised from {rows.size} rows: {kind} decay from 0.0003 at step 12000")
+    how = f"a straight warm-up (s + 1)/{warmup}" if warmup else "taken as 0.0003, without warm-up"
+    assert lines_with(got, "steps 0 to 999 have no lr row", how)
+
+
+def test_closed_sums_of_a_linear_and_an_exponential_decay(tmp_path):
+    """Arithmetic and geometric series, as numbers that no schedule code makes."""
+    rows = np.arange(100, 20_001, 100)
+    line = truth("linear", 12_000, 20_000, 0.1, 20_000)
+    got = read_run(write(tmp_path / "a.csv", rows, line[rows]))
+    assert np.asarray(got.schedule.lr).sum() == pytest.approx(PEAK * (12_000 + 8000 - 0.9 * 7999 / 2), rel=1e-12)
+    power = truth("exponential", 12_000, 20_000, 0.1, 20_000)
+    got = read_run(write(tmp_path / "a.csv", rows, power[rows]))
+    assert np.asarray(got.schedule.lr).sum() == pytest.approx(
+        PEAK * (12_000 + 0.9 / (1 - 0.1 ** (1 / 8000))), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize(("kind", "first"), [("linear", 0.0), ("linear", 0.01), ("cosine", 0.01)])
+def test_warm_up_in_the_rows(tmp_path, kind, first):
+    s = np.arange(20_001.0)
+    done = s[:500] / 500
+    rise = done if kind == "linear" else (1 - np.cos(np.pi * done)) / 2
+    lr = np.full(s.size, PEAK)
+    lr[:500] = PEAK * (first + (1 - first) * rise)
+    rows = np.arange(40, 20_001, 40)
+    got = read_run(write(tmp_path / "a.csv", rows, lr[rows]))
+    np.testing.assert_allclose(got.schedule.lr, lr[:-1], atol=1e-6 * PEAK)
+    assert got.warmup == 500
+    assert lines_with(got, f"{kind} warm-up from")
+
+
+def test_piecewise_constant_drops_are_placed_at_the_roundest_step(tmp_path):
+    rows = np.arange(128, 16_001, 128)
+    lr = np.where(rows < 8000, PEAK, np.where(rows < 12_000, PEAK / 3, PEAK / 10))
+    got = read_run(write(tmp_path / "a.csv", rows, lr))
+    values = np.asarray(got.schedule.lr)
+    assert (np.flatnonzero(np.diff(values)) + 1).tolist() == [8000, 12_000]
+    assert lines_with(got, "becomes 0.0001 between the rows at steps 7936 and 8064: placed at the roundest step, 8000")
+    assert lines_with(got, "becomes 3e-05 between the rows at steps 11904 and 12032", "12000")
+
+
+@given(lower=st.integers(0, 10**6), width=st.integers(1, 5000))
+def test_roundest_step(lower, width):
+    """Against a literal search over all steps of the interval."""
+    assume(width > 0)
+    inside = range(lower + 1, lower + width + 1)
+    zeros = [len(str(s)) - len(str(s).rstrip("0")) for s in inside]
+    best = max(zeros)
+    assert roundest(lower, lower + width) == max(s for s, z in zip(inside, zeros, strict=True) if z == best)
+
+
+def test_numbers_with_few_digits_are_met_to_their_last_digit():
+    """lr written with 7 decimals: the line is still found, with its start on the right step."""
+    lr = truth("linear", 12_000, 20_000, 0.1, 20_000)
+    rows = np.arange(100, 20_001, 100)
+    found = recognise(rows.astype(float), np.round(lr[rows], 7))
+    assert found is not None
+    assert (found.kind, found.start) == ("linear", 12_000)
+
+
+def test_rows_of_every_step_are_taken_as_they_are(tmp_path):
+    rng = np.random.default_rng(3)
+    lr = PEAK * rng.uniform(0.5, 1.0, 301)
+    got = read_run(write(tmp_path / "a.csv", np.arange(301), lr))
+    np.testing.assert_array_equal(got.schedule.lr, lr[:300] if got.schedule.steps == 300 else lr)
+    assert lines_with(got, "from its own row, 301 rows")
+    got = read_run(write(tmp_path / "a.csv", np.arange(1, 301), PEAK * np.minimum(np.arange(2, 302) / 50, 1.0)))
+    assert np.asarray(got.schedule.lr)[0] == pytest.approx(PEAK / 50)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 10**6), every=st.integers(20, 200))
+def test_interpolation_bound_holds(tmp_path, seed, every):
+    """A falling lr that no shape meets: the integral is off by no more than the line says."""
+    rng = np.random.default_rng(seed)
+    lr = PEAK * np.sort(rng.uniform(0.1, 1.0, 6001))[::-1]
+    rows = np.arange(0, 6001, every)
+    got = read_run(write(tmp_path / "a.csv", rows, lr[rows]))
+    (line,) = lines_with(got, "no shape with few parameters", "straight lines between them")
+    bound = float(line.split("off by at most ")[1].split(",")[0])
+    last = int(rows[-1])
+    assert abs(np.asarray(got.schedule.lr)[:last].sum() - lr[:last].sum()) <= bound * 1.01 + PEAK
+
+
+# --- configurations --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["linear", "sqrt", "cosine", "exponential"])
+def test_configuration_confirmed_by_rows(tmp_path, kind):
+    floor = 0.1 if kind == "exponential" else 0.0
+    lr = truth(kind, 16_000, 20_000, floor, 20_000, 500)
+    rows = np.arange(50, 20_001, 50)
+    config = {"scheduler": "wsd", "decay_type": kind, "wsd_fract_decay": 0.2, "wsd_final_lr_scale": floor}
+    got = read_run(export(tmp_path / "a.json", rows, lr[rows], **config))
+    np.testing.assert_allclose(got.schedule.lr, lr[:-1], atol=1e-12)
+    assert lines_with(got, "from the configuration", f"{kind} decay", "largest deviation from 400 logged rows")
+    assert got.warmup == 500
+
+
+def test_configuration_alone_and_against_the_rows(tmp_path):
+    rows = np.arange(50, 20_001, 50)
+    config = {"scheduler": "cosine", "min_lr": PEAK / 10}
+    path = export(tmp_path / "a.json", rows, np.zeros(rows.size), **config)
+    got = read_run(path)
+    expected = truth("cosine", 500, 20_000, 0.1, 20_000, 500)
+    np.testing.assert_allclose(got.schedule.lr, expected[:-1], rtol=1e-12)
+    assert lines_with(got, "train/lr is 0 in all 400 rows: ignored")
+    assert lines_with(got, "from the configuration alone, no row to check it with")
+    line = truth("linear", 16_000, 20_000, 0.1, 20_000)
+    got = read_run(export(tmp_path / "a.json", rows, line[rows], **config))
+    np.testing.assert_allclose(got.schedule.lr, line[:-1], atol=1e-12)
+    assert lines_with(got, "the configuration's schedule deviates from the rows by up to", "the rows win")
+
+
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_rows_one_step_off_the_configuration(tmp_path, shift):
+    """One step late is shifted back; one step early, as schedulers that end on the last step do, is kept."""
+    lr = truth("cosine", 500 + shift, 20_000 + shift, 0.0, 20_000)
+    rows = np.arange(550, 20_001, 50)
+    got = read_run(export(tmp_path / "a.json", rows, lr[rows], scheduler="cos", cos_final_lr=0.0))
+    exact = lr if shift < 0 else truth("cosine", 500, 20_000, 0.0, 20_000)
+    np.testing.assert_allclose(np.asarray(got.schedule.lr)[501:], exact[501:20_000], atol=1e-12)
+    words = "one step early (start at 499, end at 19999): kept as logged" if shift < 0 else "one step late: shifted"
+    assert lines_with(got, words)
+
+
+def test_no_source_of_the_lr(tmp_path):
+    rows = np.arange(50, 2001, 50)
+    with pytest.raises(InputError, match=r"lr must be above 0 somewhere, got 0 in all 40 rows"):
+        read_run(write(tmp_path / "a.csv", rows, np.zeros(rows.size)))
+    with pytest.raises(InputError, match=r"lr must not be negative, got -1"):
+        read_run(write(tmp_path / "a.csv", rows, -np.ones(rows.size)))
+    with pytest.raises(InputError, match=r"begin inside a linear decay; give parents=, warmup= or schedule="):
+        read_run(write(tmp_path / "a.csv", rows + 5000, PEAK * (1 - rows / 4000)))
+    with pytest.raises(InputError, match=r"cannot be known from the rows"):
+        read_run(write(tmp_path / "a.csv", rows + 5000, PEAK * np.random.default_rng(0).uniform(0.5, 1, rows.size)))
+
+
+# --- traps -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("last", [0.0, 7e-4])
+def test_fake_last_lr(tmp_path, last):
+    rows = np.arange(50, 5001, 50)
+    got = read_run(write(tmp_path / "a.csv", rows, np.append(np.full(99, PEAK), last)))
+    assert (np.asarray(got.schedule.lr) == PEAK).all()
+    assert got.schedule.steps == 5000
+    assert lines_with(got, f"the last logged lr, {last:g} at step 5000", "no anneal took place; ignored")
+
+
+def test_a_true_last_lr_of_zero_is_kept(tmp_path):
+    rows = np.arange(50, 20_001, 50)
+    for kind in ("linear", "sqrt", "cosine"):
+        lr = truth(kind, 16_000, 20_000, 0.0, 20_000)
+        got = read_run(write(tmp_path / "a.csv", rows, lr[rows]))
+        assert not lines_with(got, "last logged lr")
+        np.testing.assert_allclose(got.schedule.lr, lr[:-1], atol=1e-12)
+
+
+def test_last_point_of_another_evaluation(tmp_path):
+    rows = np.arange(50, 5001, 50)
+    noise = 1 + 3e-4 * np.random.default_rng(1).standard_normal(rows.size)
+    loss = curve(rows) * noise
+    loss[-1] += 0.033
+    got = read_run(write(tmp_path / "a.csv", rows, np.full(100, PEAK), loss))
+    assert got.step[-1] == 4950
+    assert lines_with(got, "loss: the last point", "at step 5000", "taken for another evaluation and left out")
+    loss[-1] -= 0.066
+    got = read_run(write(tmp_path / "a.csv", rows, np.full(100, PEAK), loss))
+    assert got.step[-1] == 4950
+    fell = np.append(np.full(98, PEAK), [PEAK / 10, PEAK / 10])  # a loss that falls behind a drop of the lr is a point
+    assert read_run(write(tmp_path / "a.csv", rows, fell, loss)).step[-1] == 5000
+    loss[-1] += 0.033
+    assert read_run(write(tmp_path / "a.csv", rows, np.full(100, PEAK), loss)).step[-1] == 5000
+
+
+def dropped(rows, at, seen):
+    """Loss that falls quickly after the lr dropped at step `at`, and the rows of an lr that shows it from `seen` on."""
+    loss = curve(rows) - 0.05 * (1 - np.exp(-np.maximum(rows - at, 0) / 100))
+    return loss, np.where(rows < seen, PEAK, PEAK / 10)
+
+
+def test_lr_that_is_logged_one_row_late(tmp_path):
+    rows = np.arange(128, 16_001, 128)
+    loss, lr = dropped(rows, 8000, 8100)  # the row 8064 still has the old lr although the loss has reacted
+    got = read_run(write(tmp_path / "a.csv", rows, lr, loss))
+    assert lines_with(got, "the loss reacts to the drop of the lr one row before the lr shows it")
+    assert (np.flatnonzero(np.diff(np.asarray(got.schedule.lr))) + 1).tolist() == [8000]
+    loss, lr = dropped(rows, 8000, 8000)
+    good = read_run(write(tmp_path / "a.csv", rows, lr, loss))
+    assert not lines_with(good, "reacts")
+    assert (np.flatnonzero(np.diff(np.asarray(good.schedule.lr))) + 1).tolist() == [8000]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_lr_that_is_logged_one_step_late(tmp_path, dense):
+    if dense:
+        rows, lr = np.arange(3001), np.where(np.arange(3001) < 2001, PEAK, PEAK / 10)
+        expected = np.where(np.arange(3000) < 2000, PEAK, PEAK / 10)
+    else:
+        rows = np.arange(50, 20_001, 50)
+        lr = truth("linear", 12_001, 20_001, 0.1, 20_000)[rows]
+        expected = truth("linear", 12_000, 20_000, 0.1, 20_000)[:-1]
+    got = read_run(write(tmp_path / "a.csv", rows, lr))
+    assert lines_with(got, "one step after a round number: lr logged one step late, shifted back")
+    np.testing.assert_allclose(np.asarray(got.schedule.lr)[: expected.size], expected, atol=1e-12)
+
+
+def test_a_lone_row_of_another_series_does_not_move_the_curve(tmp_path):
+    path = tmp_path / "a.jsonl"
+    rows = [{"step": int(s), "val_loss": float(curve(s)), "lr": PEAK} for s in range(50, 3001, 50)]
+    rows.append({"step": 3000, "final_val_loss": float(curve(3000)) - 0.02})
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    got = read_run(path)
+    assert got.loss[-1] == pytest.approx(curve(3000))
+    assert lines_with(got, "final_val_loss is one point", "-0.0200 off the last point of val_loss")
+
+
+def test_words_of_a_shape():
+    assert Shape("constant", 1e-3).words() == "constant 0.001"
+    assert Shape("stages", 1e-3, stages=((10.0, 1e-4),)).words() == "0.001, then 0.0001 from step 10"
