@@ -296,10 +296,10 @@ def test_missing_and_infinite_cells_are_counted(tmp_path):
 
 def test_a_row_with_missing_cells(tmp_path):
     path = table(tmp_path / "a.csv")
-    path.write_text(path.read_text() + "2100,2.9\n2200\n", encoding="utf-8")
+    path.write_text(path.read_text() + "2100,3.2345\n2200\n", encoding="utf-8")
     got = read_run(path)
     assert got.step[-1] == 2100
-    assert lines_with(got, "2 of 22 rows do not have the 3 cells", "2100,2.9")
+    assert lines_with(got, "2 of 22 rows do not have the 3 cells", "2100,3.2345")
 
 
 def test_loss_must_be_positive(tmp_path):

@@ -37,7 +37,7 @@ def without_other_evaluation(series: Series, lr_step: FloatArray, lr: FloatArray
 
     Each of the last rows is compared with the parabola through the ten rows before it, in log loss. The last point goes
     if it lies off by more than `OUTLIER` times the worst such error of the 20 points before it, and by more than 0.2 %
-    of the loss; not if it lies below and the logged lr (rows `lr_step`, `lr`) fell by half since the row before the last.
+    of the loss; not if it lies below and the logged lr (rows `lr_step`, `lr`) halved since the last row but two.
     """
     if series.step.size < WINDOW + 8:
         return series, []
