@@ -159,6 +159,34 @@ def test_numbers_with_few_digits_are_met_to_their_last_digit():
     assert (found.kind, found.start) == ("linear", 12_000)
 
 
+@pytest.mark.parametrize("digits", [4, 5, 6])
+def test_numbers_with_few_significant_digits(digits):
+    lr = truth("cosine", 12_000, 20_000, 0.1, 20_000)
+    rows = np.arange(100, 20_001, 100)
+    found = recognise(rows.astype(float), np.array([float(f"{value:.{digits}g}") for value in lr[rows]]))
+    assert found is not None
+    assert (found.kind, found.start, found.end) == ("cosine", 12_000, 20_000)
+
+
+@pytest.mark.parametrize("kind", ["linear", "exponential", "inverse-sqrt"])
+def test_a_decay_without_plateau_goes_on_to_step_0_and_to_its_warm_up(tmp_path, kind):
+    s = np.arange(20_001.0)
+    falling = PEAK * FALLS[kind](s / 20_000, 0.1)
+    rows = np.arange(100, 20_001, 100)
+    got = read_run(write(tmp_path / "a.csv", rows, falling[rows]))
+    np.testing.assert_allclose(got.schedule.lr, falling[:-1], rtol=1e-9)
+    rising = np.minimum(falling, PEAK * (s + 1) / 1050)  # they meet between two rows
+    got = read_run(write(tmp_path / "b.csv", rows, rising[rows]))
+    np.testing.assert_allclose(got.schedule.lr, rising[:-1], rtol=1e-6)
+
+
+def test_rows_inside_the_warm_up_win_over_the_argument(tmp_path):
+    rows = np.arange(0, 5001, 50)
+    got = read_run(write(tmp_path / "a.csv", rows, PEAK * np.minimum(rows / 1000, 1.0)), warmup=1000)
+    np.testing.assert_allclose(got.schedule.lr, PEAK * np.minimum(np.arange(5000) / 1000, 1.0), atol=1e-15)
+    assert lines_with(got, "the rows before step 1000 are no warm-up (s + 1)/1000: they win")
+
+
 def test_rows_of_every_step_are_taken_as_they_are(tmp_path):
     rng = np.random.default_rng(3)
     lr = PEAK * rng.uniform(0.5, 1.0, 301)

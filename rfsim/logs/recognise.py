@@ -21,18 +21,19 @@ _LINES: dict[str, tuple[Callable, Callable]] = {
 
 
 def tolerance(lr: FloatArray) -> float:
-    """How well rows must be met: 1e-6 of the peak, or the last digit of numbers that were written with few digits."""
+    """How well rows must be met if they were written with few digits: a unit in the last one of the peak, else 1e-6."""
     peak = float(lr.max())
-    for digits in range(1, 14):
-        scaled = lr * 10.0**digits
-        if np.abs(scaled - np.round(scaled)).max() < 1e-6:
-            quantum = 10.0**-digits
-            return max(EXACT * peak, 1.01 * quantum if quantum < 1e-3 * peak else 0.0)
+    looked_at = lr[:: max(lr.size // 2000, 1)].tolist()
+    for digits in range(4, 8):
+        if all(float(f"{value:.{digits}g}") == value for value in looked_at):
+            return max(EXACT * peak, 1.01 * 10.0 ** (np.floor(np.log10(peak)) - digits + 1))
     return EXACT * peak
 
 
 def recognise(step: FloatArray, lr: FloatArray, *, warmup: int = 0) -> Shape | None:
-    """The shape that meets all rows within `tolerance`, with as few parameters as possible; else None.
+    """The shape that meets all rows within 1e-6 of the peak, with as few parameters as possible; else None.
+
+    If there is none and the rows were written with few digits, within a unit in the last digit (`tolerance`).
 
     Tried in this order: constant; piecewise constant; after a plateau (which may be missing) a linear, exponential,
     inverse square-root, square-root or cosine decay, which may end on a floor. Starts and ends are rounded to whole
@@ -44,16 +45,30 @@ def recognise(step: FloatArray, lr: FloatArray, *, warmup: int = 0) -> Shape | N
     warmup : linear warm-up lr (s + 1) / warmup of this many steps; rows inside it must agree.
     """
     with np.errstate(all="ignore"):  # a transform may meet numbers outside its domain: that kind is then not it
-        return _recognised(step, lr, warmup, tolerance(lr))
+        exact = _recognised(step, lr, warmup, EXACT * float(lr.max()))
+        few_digits = tolerance(lr) > EXACT * float(lr.max())
+        return _recognised(step, lr, warmup, tolerance(lr)) if exact is None and few_digits else exact
 
 
 def _recognised(step: FloatArray, lr: FloatArray, warmup: int, allowed: float) -> Shape | None:
-    inside = step < warmup
     top = int(lr.argmax())
-    head = inside if warmup else np.arange(lr.size) < top
-    if not warmup and (np.diff(lr[: top + 1]) <= 0).any():
-        head = np.zeros(lr.size, dtype=bool)
-    body = _body(step[~head], lr[~head], allowed)
+    if warmup or (np.diff(lr[: top + 1]) <= 0).any() or top == 0:
+        return _split(step, lr, step < warmup, warmup, allowed)
+    rows = np.arange(lr.size)
+    for heads in (top + 1, top):  # the highest row may be the last of the warm-up or the first after it
+        shape = _split(step, lr, rows < heads, 0, allowed)
+        if shape is not None:
+            return shape
+    return None
+
+
+def _split(step: FloatArray, lr: FloatArray, head: np.ndarray, warmup: int, allowed: float) -> Shape | None:
+    """The shape whose warm-up has the rows of `head` and whose body has the others."""
+    if head.all():
+        return None
+    gap = float(np.median(np.diff(step))) if step.size > 1 else 1.0
+    lowest = float(step[head][-1]) if head.any() else 0.0 if step[0] <= 2.0 * gap else float(step[0])
+    body = _body(step[~head], lr[~head], allowed, max(lowest, float(warmup)))
     if body is None:
         return None
     shape = body
@@ -71,8 +86,8 @@ def _meets(shape: Shape, step: FloatArray, lr: FloatArray, allowed: float) -> bo
     return bool(np.abs(shape.at(step) - lr).max() <= allowed)
 
 
-def _body(step: FloatArray, lr: FloatArray, allowed: float) -> Shape | None:
-    """Plateau, decay and floor, or stages, of rows that do not rise at first."""
+def _body(step: FloatArray, lr: FloatArray, allowed: float, lowest: float) -> Shape | None:
+    """Plateau, decay and floor, or stages, of rows that do not rise at first and hold down to step `lowest`."""
     if not step.size:
         return None
     peak = float(lr.max())
@@ -90,7 +105,7 @@ def _body(step: FloatArray, lr: FloatArray, allowed: float) -> Shape | None:
     if lr[falling].size < 3:
         return None
     for kind in _LINES:
-        shape = _straight(kind, step, lr, flat, tail, allowed)
+        shape = _straight(kind, step, lr, flat, tail, allowed, lowest)
         if shape is not None:
             return shape
     return _root(step, lr, flat, tail, allowed) or _cosine(step, lr, flat, tail, allowed)
@@ -108,7 +123,9 @@ def _stages(step: FloatArray, lr: FloatArray) -> Shape | None:
     return Shape("stages", float(lr[0]), stages=places)
 
 
-def _straight(kind: str, step: FloatArray, lr: FloatArray, flat: int, tail: int, allowed: float) -> Shape | None:
+def _straight(
+    kind: str, step: FloatArray, lr: FloatArray, flat: int, tail: int, allowed: float, lowest: float
+) -> Shape | None:
     """A decay that is straight after the transform of its kind."""
     forward, back = _LINES[kind]
     stop = lr.size - tail
@@ -123,10 +140,12 @@ def _straight(kind: str, step: FloatArray, lr: FloatArray, flat: int, tail: int,
     def crossing(value: float) -> float:
         return float(falling[0] + (forward(np.float64(value)) - level) / slope)
 
-    if flat > 1 or crossing(lr[0]) >= step[0] - 0.5:
+    whole = abs(crossing(lr[0]) - step[0]) < 0.5
+    if flat == 1 and whole:  # the first row is on the line: no plateau, it goes on to the left
+        low = float(back(level + slope * (lowest - falling[0])))
+        starts, peak = ([lowest], low) if np.isfinite(low) and low > 0 else ([float(step[0])], float(lr[0]))
+    else:
         peak, starts = float(lr[0]), _whole(crossing(lr[0]), step[flat - 1], step[flat])
-    else:  # no plateau in the rows: the line itself is all there is
-        return Shape(kind, float(back(level + slope * (step[0] - falling[0]))), step[0], *_end(kind, step, lr))
     ends = _whole(crossing(lr[-1]), step[stop - 1], step[stop]) if tail else [float(step[-1])]
     for start in starts:
         for end in ends:
@@ -238,6 +257,8 @@ def rise_of(step: FloatArray, lr: FloatArray, upper: float, body: Shape, allowed
         slope, level = np.polyfit(step, lr, 1)
         if np.abs(level + slope * step - lr).max() <= allowed and slope > 0:
             place = (peak - level) / slope
+            for _ in range(20):  # the body may fall while the line rises: where do they meet?
+                place = (float(body.at(np.array([place]))[0]) - level) / slope if body.kind != "cosine" else place
             steps = float(round(place)) if abs(place - round(place)) < 0.01 else float(place)
             first = float(level) if abs(level) > allowed else 0.0
             return Warmup(steps, first) if first >= 0 else None

@@ -104,6 +104,11 @@ def from_log(
         findings += _unlogged(rows, shape, f"taken from the configuration ({shape.words()})")
         return _values(shape, max(horizon, plan.steps)), findings, plan.warmup
     recognised = recognise(step, lr, warmup=warmup)
+    if recognised is None and warmup and (step < warmup).any():
+        recognised = recognise(step, lr)  # rows inside the warm-up say otherwise
+        if recognised is not None:
+            values, findings, up = _from_shape(recognised, rows, horizon, plan, 0)
+            return values, [f"the rows before step {warmup} are no warm-up (s + 1)/{warmup}: they win", *findings], up
     if recognised is not None:
         return _from_shape(recognised, rows, horizon, plan, warmup)
     if plan is not None:
@@ -280,8 +285,9 @@ def _interpolated(rows: Rows, horizon: int, warmup: int) -> tuple[FloatArray, li
     step, lr = _with_parent(rows)
     values = np.interp(np.arange(max(horizon, int(step[-1])), dtype=float), step, lr)
     bound = 0.5 * float((np.abs(np.diff(lr)) * np.diff(step)).sum())
-    if warmup:
-        values[:warmup] = np.interp(warmup, step, lr) * np.arange(1, warmup + 1) / warmup
+    early = min(warmup, int(step[0]))
+    if early:
+        values[:early] = np.interp(warmup, step, lr) * np.arange(1, early + 1) / warmup
     return (
         values,
         [
