@@ -1,0 +1,415 @@
+"""The final loss of a training run from model size and tokens: points, the law, its fit and its bootstrap."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import erf
+
+from rfsim.checks import (
+    FloatArray,
+    InputError,
+    RunError,
+    finite_vector,
+    one_of,
+    positive_number,
+    same_length,
+    whole_number,
+)
+from rfsim.logs.columns import named, plain
+from rfsim.logs.formats import read_log
+from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.objective import Coordinates, Data, descend, huber
+from rfsim.surrogates.projection import project
+
+ALIASES = {
+    "model_size": ("model_size", "params", "parameters", "num_params", "n_params", "n", "size"),
+    "tokens": ("tokens", "training_tokens", "num_tokens", "train_tokens", "n_tokens", "d"),
+    "flop": ("training_flop", "flop", "flops", "training_flops", "compute", "c"),
+    "loss": ("loss", "final_loss", "val_loss", "validation_loss", "val/loss", "eval_loss", "train_loss"),
+}
+"""Names of the columns of a table of points, plain (lower case, underlines), best first."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Final losses of n runs: model_size N (n,) parameters, tokens D (n,), loss (n,), all positive."""
+
+    model_size: FloatArray
+    tokens: FloatArray
+    loss: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    def without_largest(self, count: int) -> "Points":
+        """The points without the `count` largest losses, in the same order; of equal losses the later ones stay."""
+        count = whole_number("count", count, least=0)
+        if count > len(self) - 1:
+            raise InputError(f"count must be at most {len(self) - 1} to leave a point, got {count}; drop fewer points")
+        keep = np.sort(np.argsort(-self.loss, kind="stable")[count:])
+        return Points(self.model_size[keep], self.tokens[keep], self.loss[keep])
+
+
+def points(model_size: object, tokens: object, loss: object) -> Points:
+    """Return checked points from three arrays of one length.
+
+    Raises
+    ------
+    InputError : for entries that are not positive and finite, or for different lengths.
+    """
+    arrays = {
+        name: finite_vector(name, value, least=0.0, strict=True)
+        for name, value in (("model_size", model_size), ("tokens", tokens), ("loss", loss))
+    }
+    same_length(**arrays)
+    return Points(**arrays)
+
+
+def read_points(
+    path: str | Path,
+    *,
+    model_size: str | None = None,
+    tokens: str | None = None,
+    flop: str | None = None,
+    loss: str | None = None,
+    kc: float = 6.0,
+) -> Points:
+    """Read points from a table with a header; tokens are C/(kc N) where the file has the training FLOP C only.
+
+    Parameters
+    ----------
+    model_size, tokens, flop, loss : names of columns; without them `ALIASES` decide, a column of tokens before FLOP.
+    kc : FLOP of training per parameter and token.
+
+    Raises
+    ------
+    InputError : if the file or a column is missing, a cell is not a positive number, or both tokens and flop are named.
+    """
+    kc = positive_number("kc", kc)
+    if tokens is not None and flop is not None:
+        raise InputError(f"tokens {tokens!r} and flop {flop!r} both fix the tokens; name one of them")
+    columns = {name: values for table in read_log(path).tables for name, values in table.columns.items()}
+
+    def column(role: str, wanted: str | None) -> FloatArray | None:
+        if wanted is not None:
+            return columns[named(role, wanted, list(columns))]
+        found = [name for alias in ALIASES[role] for name in columns if plain(name) == alias]
+        return columns[found[0]] if found else None
+
+    size, final = column("model_size", model_size), column("loss", loss)
+    measured = None if flop is not None else column("tokens", tokens)
+    compute = None if measured is not None else column("flop", flop)
+    for role, values in (
+        ("model_size", size),
+        ("tokens or flop", measured if compute is None else compute),
+        ("loss", final),
+    ):
+        if values is None:
+            raise InputError(
+                f"{role}: points {path} has no such column; its columns of numbers are {', '.join(columns)}; "
+                f"name one with {role.replace(' or ', '= or ')}="
+            )
+        finite_vector(role, values, least=0.0, strict=True)
+    assert size is not None
+    return points(size, measured if compute is None else compute / (kc * size), final)
+
+
+class LogPoints(NamedTuple):
+    """Points as the law sees them: log N (m,) and log D (m,)."""
+
+    size: FloatArray
+    tokens: FloatArray
+
+
+@register
+@dataclass(frozen=True)
+class FinalLoss:
+    """L(N, D) = E + A N^(-alpha) + B D^(-beta): the loss at the end of a run of N parameters on D tokens.
+
+    Its data are `Points`, not runs: `prepare` takes points, and sizes come from the points themselves.
+    Source: theory, section 7.5; the form of Hoffmann et al. 2022.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+        return "chinchilla"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Five parameters, in the order E, A, B, alpha, beta."""
+        return (
+            Parameter("E", 0.0, 50.0, "loss", "limit of the loss for a large model and much data"),
+            Parameter("A", 0.0, 1e15, "loss parameters^alpha", "amplitude of the term of the model size"),
+            Parameter("B", 0.0, 1e15, "loss tokens^beta", "amplitude of the term of the tokens"),
+            Parameter("alpha", 0.0, 4.0, "1", "exponent of the model size"),
+            Parameter("beta", 0.0, 4.0, "1", "exponent of the tokens"),
+        )
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        """The three amplitudes."""
+        return ("E", "A", "B")
+
+    def calibrated(self, runs: Sequence[Any]) -> "FinalLoss":
+        """The law itself: parameters and tokens are counted, no unit is to be fixed."""
+        return self
+
+    def prepare(self, run: Any, at: np.ndarray | None = None) -> LogPoints:
+        """Logarithms of the sizes and tokens of points, or of the pairs `at` (m, 2) of (N, D)."""
+        if at is not None:
+            pairs = np.asarray(at, dtype=np.float64)
+            if pairs.ndim != 2 or pairs.shape[1] != 2 or not (np.isfinite(pairs).all() and (pairs > 0.0).all()):
+                raise InputError(f"at must hold pairs (N, D) of positive numbers, got shape {pairs.shape}; stack them")
+            return LogPoints(np.log(pairs[:, 0]), np.log(pairs[:, 1]))
+        if not isinstance(run, Points):
+            raise InputError(
+                f"law chinchilla is about final losses at (N, D), got a {type(run).__name__}; make them with "
+                f"points(model_size, tokens, loss) or read_points(file)"
+            )
+        return LogPoints(np.log(run.model_size), np.log(run.tokens))
+
+    def evaluate(
+        self, values: np.ndarray, prepared: LogPoints, *, gradient: bool = True
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Loss (m,) and gradient (m, 5) in E, A, B, alpha, beta."""
+        limit, by_size, by_tokens, alpha, beta = values
+        size, tokens = np.exp(-alpha * prepared.size), np.exp(-beta * prepared.tokens)
+        loss = limit + by_size * size + by_tokens * tokens
+        if not gradient:
+            return loss, None
+        slopes = [-by_size * size * prepared.size, -by_tokens * tokens * prepared.tokens]
+        return loss, np.stack([np.ones_like(loss), size, tokens, *slopes], axis=1)
+
+    def starts(self, prepared: Sequence[LogPoints], losses: Sequence[np.ndarray]) -> np.ndarray:
+        """Nine starts: both exponents .2, .5 and 1; the amplitudes are solved for."""
+        return np.array([[0.0, 0.0, 0.0, alpha, beta] for alpha in (0.2, 0.5, 1.0) for beta in (0.2, 0.5, 1.0)])
+
+    def centres(self, prepared: Sequence[LogPoints]) -> dict[str, tuple[str, float]]:
+        """A and B are fitted as the terms at the geometric mean of the sizes and of the tokens."""
+        return {
+            "A": ("alpha", float(np.mean(np.concatenate([one.size for one in prepared])))),
+            "B": ("beta", float(np.mean(np.concatenate([one.tokens for one in prepared])))),
+        }
+
+
+METHODS = ("huber", "free-scale")
+_GAIN = 1e-13  # a descent ends where the next step promises less than this share of the objective
+_ROUGH = 1e-6  # the same on the way to a narrower width
+_NARROWING = 0.25  # of the width of the loss from one descent to the next
+
+
+@dataclass(frozen=True)
+class PointsFit:
+    """Parameters fitted to points.
+
+    points, method, delta : what was fitted and how. values : (5,) E, A, B, alpha, beta.
+    scale : of the residuals: 1 with "huber", fitted with "free-scale".
+    objective : sum of Huber's rho of the log residuals, or the negative log likelihood with "free-scale".
+    share : share of the starts that ended at this optimum.
+    """
+
+    points: Points
+    method: str
+    delta: float
+    values: FloatArray
+    scale: float
+    objective: float
+    share: float
+
+    def predict(self, model_size: object, tokens: object) -> FloatArray:
+        """Loss (m,) at sizes (m,) and tokens (m,)."""
+        at = np.stack([finite_vector("model_size", model_size), finite_vector("tokens", tokens)], axis=1)
+        return FinalLoss().evaluate(self.values, FinalLoss().prepare(self.points, at), gradient=False)[0]
+
+    def residuals(self) -> FloatArray:
+        """Log L_model - log L_observed (n,)."""
+        return np.log(self.predict(self.points.model_size, self.points.tokens) / self.points.loss)
+
+
+def fit_points(
+    data: Points, *, method: str = "huber", delta: float = 1e-3, starts: np.ndarray | None = None
+) -> PointsFit:
+    """Fit L(N, D) to points by Huber's loss on log residuals r.
+
+    "huber" minimises sum rho(r), rho = r^2/2 within delta and delta (|r| - delta/2) outside.
+    "free-scale" maximises the likelihood in which r/s has the density exp(-rho(z))/Z, with the scale s free: the
+    method of the published standard errors (Besiroglu et al. 2024). Its kink is at delta s; with a small delta s is
+    close to delta mean |r|, and the fit is one of least absolute deviations.
+
+    Parameters
+    ----------
+    starts : (m, 5) values from which descents begin; by default those of the law.
+
+    Raises
+    ------
+    InputError : for an unknown method, delta <= 0, or fewer points than parameters.
+    RunError : if no descent converged.
+    """
+    one_of("method", method, METHODS)
+    delta = positive_number("delta", delta)
+    if len(data) < 6:
+        raise InputError(f"points must be at least 6 for five parameters, got {len(data)}; add points")
+    law = FinalLoss()
+    seen = law.prepare(data)
+    fitted = Data((seen,), (data.loss,))
+    coordinates = Coordinates(law, law.centres((seen,)), {})
+    ends = []
+    for start in law.starts((seen,), (data.loss,)) if starts is None else np.asarray(starts, dtype=np.float64):
+        near, _ = project(law, start, fitted, coordinates)
+        ends.append(descend(law, near, fitted, coordinates, deltas=(0.03, delta)))
+    best = min(ends, key=lambda end: end.objective)
+    if not best.converged:
+        raise RunError("no descent of the final-loss law converged; the points do not determine its five parameters")
+    share = float(np.mean([end.objective <= best.objective * (1.0 + 1e-6) for end in ends]))
+    weights = np.ones((1, len(data)))
+    found = _solve(data, best.values, weights, method, delta)
+    if not found.converged[0]:
+        raise RunError("the fit did not settle at its optimum; an amplitude may be 0: fit fewer terms or add points")
+    rho = huber(np.log(law.evaluate(found.values[0], seen, gradient=False)[0] / data.loss) / found.scale[0], delta)
+    constant = np.log(np.sqrt(2.0 * np.pi) * erf(delta / np.sqrt(2.0)) + 2.0 * np.exp(-0.5 * delta**2) / delta)
+    free = len(data) * (np.log(found.scale[0]) + constant) if method == "free-scale" else 0.0
+    return PointsFit(data, method, delta, found.values[0], float(found.scale[0]), float(rho.sum() + free), share)
+
+
+def bootstrap(fit: PointsFit, *, resamples: int = 1000, seed: int = 0) -> FloatArray:
+    """Parameters (resamples, 5) refitted, from the fit, to points drawn with replacement; all resamples at once.
+
+    The standard errors are the standard deviations of the columns. Resamples that do not settle are left out.
+
+    Raises
+    ------
+    RunError : if more than one in twenty resamples does not settle.
+    """
+    resamples = whole_number("resamples", resamples, least=2)
+    count = len(fit.points)
+    weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), size=resamples)
+    parts = [
+        _solve(fit.points, fit.values, part.astype(np.float64), fit.method, fit.delta)
+        for part in np.array_split(weights, -(-resamples // 500))
+    ]
+    values = np.concatenate([part.values for part in parts])
+    settled = np.concatenate([part.converged for part in parts])
+    if settled.mean() < 0.95:
+        raise RunError(f"{int((~settled).sum())} of {resamples} resamples did not settle; the points are too few")
+    return values[settled]
+
+
+class _Solved(NamedTuple):
+    values: FloatArray  # (R, 5)
+    scale: FloatArray  # (R,)
+    converged: np.ndarray  # (R,)
+
+
+def _solve(data: Points, start: FloatArray, weights: FloatArray, method: str, delta: float) -> _Solved:
+    """Optima for weights (R, n) of the points, from one start; the width of the loss narrows down to its last value."""
+    size, tokens = np.log(data.model_size), np.log(data.tokens)
+    centre = np.array([0.0, size.mean(), tokens.mean()])
+    limit, powers = np.log(np.maximum(start[:3], 1e-12)), start[3:]
+    limit = limit - np.array([0.0, *powers]) * centre
+    places = np.tile(np.concatenate([limit, powers]), (len(weights), 1))
+    view = _View(size - centre[1], tokens - centre[2], np.log(data.loss), weights)
+    total = weights.sum(axis=1)
+    width, scale = np.full(len(weights), delta), np.ones(len(weights))
+    last = method == "huber"
+    for _ in range(60):
+        places, converged = _newton(view, places, width, _GAIN if last else _ROUGH)
+        if method == "huber":
+            break
+        scale = _scale(np.abs(view.residuals(places)), weights, total, delta)
+        target = np.maximum(delta * scale, 1e-13)
+        if last and (np.abs(width / target - 1.0) < 1e-7).all():
+            break
+        last = bool((width * _NARROWING <= target).all())
+        width = np.where(width * _NARROWING > target, width * _NARROWING, target)
+    values = np.concatenate([np.exp(places[:, :3]), places[:, 3:]], axis=1)
+    values[:, 1:3] *= np.exp(places[:, 3:] * centre[1:])
+    return _Solved(values, scale, converged)
+
+
+def _scale(size: FloatArray, weights: FloatArray, total: FloatArray, delta: float) -> FloatArray:
+    """The scale s at which sum w psi(r/s) r/s = sum w: the likelihood is stationary in s."""
+    scale = np.sqrt((weights * size**2).sum(axis=1) / total)
+    for _ in range(200):
+        inside = size <= delta * scale[:, None]
+        square = (weights * np.where(inside, size**2, 0.0)).sum(axis=1) / total
+        linear = delta * (weights * np.where(inside, 0.0, size)).sum(axis=1) / total
+        new = 0.5 * (linear + np.sqrt(linear**2 + 4.0 * square))
+        if np.allclose(new, scale, rtol=1e-12, atol=0.0):
+            break
+        scale = new
+    return new
+
+
+class _View(NamedTuple):
+    """Centred log sizes and log tokens (n,), log losses (n,), weights (R, n)."""
+
+    size: FloatArray
+    tokens: FloatArray
+    log_loss: FloatArray
+    weights: FloatArray
+
+    def terms(self, places: FloatArray) -> FloatArray:
+        """The three terms (R, 3, n) at places (R, 5): log E, log a, log b, alpha, beta."""
+        exponents = np.empty((len(places), 3, len(self.size)))
+        exponents[:, 0] = places[:, 0, None]
+        exponents[:, 1] = places[:, 1, None] - places[:, 3, None] * self.size
+        exponents[:, 2] = places[:, 2, None] - places[:, 4, None] * self.tokens
+        return np.exp(np.minimum(exponents, 300.0))
+
+    def residuals(self, places: FloatArray) -> FloatArray:
+        return np.log(self.terms(places).sum(axis=1)) - self.log_loss
+
+    def objective(self, places: FloatArray, width: FloatArray) -> FloatArray:
+        """Sum of w rho(r) / width (R,)."""
+        return (self.weights * huber(self.residuals(places), width[:, None])).sum(axis=1) / width
+
+    def slopes(self, places: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Gradient (R, 5), second derivative (R, 5, 5) and sum of w J J^T (R, 5, 5), the first two over the width.
+
+        With shares p of the terms, J = (p_E, p_A, p_B, -u p_A, -v p_B), and the second derivative of log L is that
+        of its log-sum-exp: sum over the terms of p times the outer square of its derivative, less J J^T.
+        """
+        terms = self.terms(places)
+        loss = terms.sum(axis=1)
+        rest, share = np.log(loss) - self.log_loss, terms / loss[:, None]
+        jacobian = np.concatenate([share, -share[:, 1:2] * self.size, -share[:, 2:3] * self.tokens], axis=1)
+        held = np.clip(rest / width[:, None], -1.0, 1.0) * self.weights
+        inside = (np.abs(rest) <= width[:, None]) * self.weights / width[:, None]
+        flat = np.swapaxes(jacobian, 1, 2)
+        second = (jacobian * (inside - held)[:, None]) @ flat
+        bent = share * held[:, None]
+        for at, variable, power in ((1, self.size, 3), (2, self.tokens, 4)):
+            cross = -(bent[:, at] @ variable)
+            second[:, at, power] += cross
+            second[:, power, at] += cross
+            second[:, power, power] += bent[:, at] @ variable**2
+        second[:, [0, 1, 2], [0, 1, 2]] += bent.sum(axis=2)
+        return (jacobian @ held[:, :, None])[:, :, 0], second, (jacobian * self.weights[:, None]) @ flat
+
+
+def _newton(view: _View, places: FloatArray, width: FloatArray, gain: float) -> tuple[FloatArray, np.ndarray]:
+    """Damped Newton steps for all rows of places (R, 5) at once; negative curvature counts as positive."""
+    places, todo = places.copy(), np.arange(len(places))
+    damping, value = np.full(len(places), 1e-3), view.objective(places, width)
+    for _ in range(300):
+        part = view._replace(weights=view.weights[todo])
+        gradient, second, metric = part.slopes(places[todo], width[todo])
+        metric = metric + 1e-14 * np.trace(metric, axis1=1, axis2=2)[:, None, None] * np.eye(5)
+        inverse = np.linalg.inv(np.linalg.cholesky(metric))
+        curve, axes = np.linalg.eigh(inverse @ second @ np.swapaxes(inverse, 1, 2))
+        along = (np.swapaxes(axes, 1, 2) @ inverse @ gradient[:, :, None])[:, :, 0]
+        stiff = np.abs(curve) + damping[todo][:, None]
+        moved = places[todo] - (np.swapaxes(inverse, 1, 2) @ axes @ (along / stiff)[:, :, None])[:, :, 0]
+        new = part.objective(moved, width[todo])
+        better = new < value[todo]
+        places[todo[better]], value[todo[better]] = moved[better], new[better]
+        damping[todo] *= np.where(better, 0.2, 5.0)
+        promised = (along**2 / (np.abs(curve) + np.minimum(damping[todo], 1.0)[:, None])).sum(axis=1)
+        todo = todo[promised > gain * value[todo]]
+        if not len(todo):
+            break
+    return places, ~np.isin(np.arange(len(places)), todo)
