@@ -1,0 +1,153 @@
+"""The multi-power law: a power of the sum of learning rates, less what each fall of the learning rate has gained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rfsim.checks import positive_number
+from rfsim.logs import Run
+from rfsim.schedules import intrinsic_time
+from rfsim.surrogates.changes import learning_rate, lr_drops, moving_clock, observed_steps
+from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.sums import Terms, terms
+
+_LEAST_LR = 1e-60  # stands for an lr of 0, whose power -gamma would be infinite
+_START_LAG = (0.1, 0.01, 0.001, 1e-4, 0.03, 0.003)  # lag at which a fall has acted, over the longest clock
+_START_BETA = (0.6, 0.6, 0.6, 0.6, 0.2, 1.5)
+_START_GAMMA = (0.6, 0.6, 0.6, 0.6, 0.3, 0.9)
+_START_ALPHA = (0.5, 0.5, 0.5, 0.5, 0.3, 0.8)
+
+
+class Falls(NamedTuple):
+    """A run for this law: log of the clock at the observations (m,), and the falls of its lr as terms."""
+
+    log_clock: np.ndarray
+    memory: Terms
+
+
+@register
+@dataclass(frozen=True)
+class MultiPower:
+    """L = L_0 + A S^(-alpha) - B sum_k (eta_{k-1} - eta_k) [1 - (1 + C eta_k^(-gamma) S_k)^(-beta)].
+
+    S is the sum of the lr over all updates before the observation, the warm-up included, S_k that over the updates
+    from k on, update k itself included. The lr before the first update is 0. The sum over k runs over all updates; it
+    is evaluated with few terms per observation, to about 1e-8 of the sum of the absolute values of its terms.
+
+    At an update whose lr is 0 the bracket is 1 as soon as the clock has moved since, its limit, and 0 before.
+
+    Options
+    -------
+    warmup_in_memory : whether the rises of the lr in the warm-up enter the sum, default True. The published
+        parameters belong to True, to a warm-up of w steps whose rates are P i/(w-1) for i = 0..w-1, the first update
+        thus having lr 0, and to rows at step s that have seen the updates 0..s.
+    lr_unit : unit of eta, default 1: the published parameters are for the lr itself.
+    nodes : accuracy of the sum, see `rfsim.surrogates.sums.terms`; 0 sums update by update.
+
+    Source: theory, section 7.4 (Luo et al. 2025; an empirical form).
+    """
+
+    warmup_in_memory: bool = True
+    lr_unit: float = 1.0
+    nodes: int = 8
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+        return "multi-power"
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Seven parameters."""
+        return (
+            Parameter("L_0", 0.0, 12.0, "loss", "limit of the loss"),
+            Parameter("A", 0.0, 1e5, "loss", "amplitude of the power of the clock"),
+            Parameter("alpha", 0.02, 4.0, "1", "exponent of the clock", log=True),
+            Parameter("B", 0.0, 1e8, "loss / lr", "gain of a fall of the lr after infinite time"),
+            Parameter("C", 1e-9, 1e9, "lr^(gamma - 1)", "rate at which a fall acts, at lr 1", log=True),
+            Parameter("beta", 0.02, 20.0, "1", "exponent with which a fall saturates", log=True),
+            Parameter("gamma", -1.0, 3.0, "1", "exponent of the dependence of that rate on the lr"),
+        )
+
+    @property
+    def linear(self) -> tuple[str, ...]:
+        """The three amplitudes."""
+        return ("L_0", "A", "B")
+
+    def calibrated(self, runs: Sequence[Run]) -> "MultiPower":
+        """The law as it is: its unit is an option."""
+        return self
+
+    def prepare(self, run: Run, at: np.ndarray | None = None) -> Falls:
+        """Clock at the rows of the run (or at steps `at`, from 1 on), and the falls of its lr.
+
+        Raises
+        ------
+        InputError : for a row before the first update with a positive lr, where the law is infinite.
+        """
+        lr = learning_rate(run) / positive_number("lr_unit", self.lr_unit)
+        steps = observed_steps(run, at, first=1)
+        clock = intrinsic_time(lr)
+        seen = moving_clock(clock[steps], run)
+        drop = lr_drops(lr, warmup=self.warmup_in_memory)
+        log_lr = np.log(np.maximum(lr, _LEAST_LR))
+        return Falls(np.log(seen), terms(seen, steps, clock[:-1], drop, log_lr, nodes=self.nodes))
+
+    def evaluate(
+        self, values: np.ndarray, prepared: Falls, *, gradient: bool = True
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Loss (m,) and gradient (m, 7)."""
+        l_0, a, alpha, b, c, beta, gamma = values
+        memory = prepared.memory
+        power = np.exp(-alpha * prepared.log_clock)
+        scaled = (c * np.exp(-gamma * memory.extra))[memory.node]
+        scaled *= memory.lag
+        log = np.log1p(scaled)
+        left = np.exp(-beta * log)
+        gained = memory.total(1.0 - left)
+        loss = l_0 + a * power - b * gained
+        if not gradient:
+            return loss, None
+        by_beta = memory.total(left * log)
+        scaled /= 1.0 + scaled
+        left *= scaled  # -(d left / d log x) / beta
+        by_log_c = beta * memory.total(left)
+        left *= memory.extra[memory.node]
+        by_gamma = -beta * memory.total(left)
+        columns = (
+            np.ones_like(power),
+            power,
+            -a * power * prepared.log_clock,
+            -gained,
+            -b * by_log_c / c,
+            -b * by_beta,
+            -b * by_gamma,
+        )
+        return loss, np.stack(columns, axis=1)
+
+    def starts(self, prepared: Sequence[Falls], losses: Sequence[np.ndarray]) -> np.ndarray:
+        """Six starts: falls that act within a tenth to a ten-thousandth of the clock."""
+        longest = float(np.exp(max(one.log_clock.max() for one in prepared)))
+        typical = self._typical(prepared)
+        rows = [
+            [0.0, 0.0, alpha, 0.0, np.exp(gamma * typical) / (lag * longest), beta, gamma]
+            for lag, beta, gamma, alpha in zip(_START_LAG, _START_BETA, _START_GAMMA, _START_ALPHA, strict=True)
+        ]
+        return np.array(rows)
+
+    def centres(self, prepared: Sequence[Falls]) -> dict[str, tuple[str, float]]:
+        """A at the middle of the log clock; C at the typical lr of the falls."""
+        middle = float(np.mean(np.concatenate([one.log_clock for one in prepared])))
+        return {"A": ("alpha", middle), "C": ("gamma", self._typical(prepared))}
+
+    @staticmethod
+    def _typical(prepared: Sequence[Falls]) -> float:
+        """Mean log lr of the falls, by their weight."""
+        weight = np.concatenate([np.abs(one.memory.weight) for one in prepared])
+        extra = np.concatenate([one.memory.extra[one.memory.node] for one in prepared])
+        keep = extra > np.log(_LEAST_LR) + 1.0
+        if not keep.any() or not weight[keep].sum() > 0.0:
+            return 0.0
+        return float(np.average(extra[keep], weights=weight[keep]))
