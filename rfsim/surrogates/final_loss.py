@@ -20,7 +20,7 @@ from rfsim.checks import (
 )
 from rfsim.logs.columns import named, plain
 from rfsim.logs.formats import read_log
-from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.laws import Parameter, register, values_of
 from rfsim.surrogates.objective import Coordinates, Data, descend, huber
 from rfsim.surrogates.projection import project
 
@@ -102,18 +102,12 @@ def read_points(
     size, final = column("model_size", model_size), column("loss", loss)
     measured = None if flop is not None else column("tokens", tokens)
     compute = None if measured is not None else column("flop", flop)
-    for role, values in (
-        ("model_size", size),
-        ("tokens or flop", measured if compute is None else compute),
-        ("loss", final),
-    ):
-        if values is None:
-            raise InputError(
-                f"{role}: points {path} has no such column; its columns of numbers are {', '.join(columns)}; "
-                f"name one with {role.replace(' or ', '= or ')}="
-            )
-        finite_vector(role, values, least=0.0, strict=True)
-    assert size is not None
+    lacking = [role for role, values in (("model_size", size), ("loss", final)) if values is None]
+    if lacking or size is None or (measured is None and compute is None):
+        raise InputError(
+            f"points {path} has no known column for {lacking[0] if lacking else 'tokens or flop'}; its columns of "
+            f"numbers are {', '.join(columns)}; name one with {lacking[0] if lacking else 'tokens= or flop'}="
+        )
     return points(size, measured if compute is None else compute / (kc * size), final)
 
 
@@ -196,7 +190,6 @@ class FinalLoss:
         }
 
 
-METHODS = ("huber", "free-scale")
 _GAIN = 1e-13  # a descent ends where the next step promises less than this share of the objective
 _ROUGH = 1e-6  # the same on the way to a narrower width
 _NARROWING = 0.25  # of the width of the loss from one descent to the next
@@ -242,37 +235,39 @@ def fit_points(
 
     Parameters
     ----------
-    starts : (m, 5) values from which descents begin; by default those of the law.
+    starts : (m, 5) values from which descents begin; by default those of the law, the amplitudes being solved for.
 
     Raises
     ------
-    InputError : for an unknown method, delta <= 0, or fewer points than parameters.
+    InputError : for an unknown method, delta <= 0, or points that cannot fix five parameters.
     RunError : if no descent converged.
     """
-    one_of("method", method, METHODS)
+    one_of("method", method, ("huber", "free-scale"))
     delta = positive_number("delta", delta)
-    if len(data) < 6:
-        raise InputError(f"points must be at least 6 for five parameters, got {len(data)}; add points")
-    law = FinalLoss()
-    seen = law.prepare(data)
+    rows, sizes, lengths = len(data), len(np.unique(data.model_size)), len(np.unique(data.tokens))
+    if rows < 6 or min(sizes, lengths) < 3:
+        told = f"got {rows} with {sizes} sizes and {lengths} numbers of tokens"
+        raise InputError(
+            f"points must be at least 6 with 3 different sizes and 3 numbers of tokens, {told}; add points"
+        )
+    law, seen = FinalLoss(), FinalLoss().prepare(data)
     fitted = Data((seen,), (data.loss,))
     coordinates = Coordinates(law, law.centres((seen,)), {})
-    ends = []
-    for start in law.starts((seen,), (data.loss,)) if starts is None else np.asarray(starts, dtype=np.float64):
-        near, _ = project(law, start, fitted, coordinates)
-        ends.append(descend(law, near, fitted, coordinates, deltas=(0.03, delta)))
+    if starts is None:
+        starts = np.stack([project(law, one, fitted, coordinates)[0] for one in law.starts((seen,), (data.loss,))])
+    widths = [*(width for width in (1.0, 0.03) if width > delta), delta]
+    ends = [descend(law, values_of(law, one), fitted, coordinates, deltas=widths) for one in starts]
     best = min(ends, key=lambda end: end.objective)
     if not best.converged:
         raise RunError("no descent of the final-loss law converged; the points do not determine its five parameters")
     share = float(np.mean([end.objective <= best.objective * (1.0 + 1e-6) for end in ends]))
-    weights = np.ones((1, len(data)))
-    found = _solve(data, best.values, weights, method, delta)
-    if not found.converged[0]:
+    (values,), (scale,), settled = _solve(data, best.values, np.ones((1, len(data))), method, delta)
+    if not settled[0]:
         raise RunError("the fit did not settle at its optimum; an amplitude may be 0: fit fewer terms or add points")
-    rho = huber(np.log(law.evaluate(found.values[0], seen, gradient=False)[0] / data.loss) / found.scale[0], delta)
+    rho = huber(np.log(law.evaluate(values, seen, gradient=False)[0] / data.loss) / scale, delta)
     constant = np.log(np.sqrt(2.0 * np.pi) * erf(delta / np.sqrt(2.0)) + 2.0 * np.exp(-0.5 * delta**2) / delta)
-    free = len(data) * (np.log(found.scale[0]) + constant) if method == "free-scale" else 0.0
-    return PointsFit(data, method, delta, found.values[0], float(found.scale[0]), float(rho.sum() + free), share)
+    free = len(data) * (np.log(scale) + constant) if method == "free-scale" else 0.0
+    return PointsFit(data, method, delta, values, float(scale), float(rho.sum() + free), share)
 
 
 def bootstrap(fit: PointsFit, *, resamples: int = 1000, seed: int = 0) -> FloatArray:
@@ -284,39 +279,31 @@ def bootstrap(fit: PointsFit, *, resamples: int = 1000, seed: int = 0) -> FloatA
     ------
     RunError : if more than one in twenty resamples does not settle.
     """
-    resamples = whole_number("resamples", resamples, least=2)
-    count = len(fit.points)
+    resamples, count = whole_number("resamples", resamples, least=2), len(fit.points)
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), size=resamples)
     parts = [
         _solve(fit.points, fit.values, part.astype(np.float64), fit.method, fit.delta)
         for part in np.array_split(weights, -(-resamples // 500))
     ]
-    values = np.concatenate([part.values for part in parts])
-    settled = np.concatenate([part.converged for part in parts])
+    values, _, settled = (np.concatenate(column) for column in zip(*parts, strict=True))
     if settled.mean() < 0.95:
         raise RunError(f"{int((~settled).sum())} of {resamples} resamples did not settle; the points are too few")
     return values[settled]
 
 
-class _Solved(NamedTuple):
-    values: FloatArray  # (R, 5)
-    scale: FloatArray  # (R,)
-    converged: np.ndarray  # (R,)
-
-
-def _solve(data: Points, start: FloatArray, weights: FloatArray, method: str, delta: float) -> _Solved:
-    """Optima for weights (R, n) of the points, from one start; the width of the loss narrows down to its last value."""
+def _solve(
+    data: Points, start: FloatArray, weights: FloatArray, method: str, delta: float
+) -> tuple[FloatArray, FloatArray, np.ndarray]:
+    """Values (R, 5), scales (R,) and whether settled (R,) for weights (R, n) of the points."""
     size, tokens = np.log(data.model_size), np.log(data.tokens)
     centre = np.array([0.0, size.mean(), tokens.mean()])
-    limit, powers = np.log(np.maximum(start[:3], 1e-12)), start[3:]
-    limit = limit - np.array([0.0, *powers]) * centre
-    places = np.tile(np.concatenate([limit, powers]), (len(weights), 1))
+    logs = np.log(np.maximum(start[:3], 1e-12)) - np.array([0.0, *start[3:]]) * centre
+    places = np.tile(np.concatenate([logs, start[3:]]), (len(weights), 1))
     view = _View(size - centre[1], tokens - centre[2], np.log(data.loss), weights)
     total = weights.sum(axis=1)
-    width, scale = np.full(len(weights), delta), np.ones(len(weights))
-    last = method == "huber"
-    for _ in range(60):
-        places, converged = _newton(view, places, width, _GAIN if last else _ROUGH)
+    width, scale, last = np.full(len(weights), delta), np.ones(len(weights)), method == "huber"
+    for _ in range(60):  # the kink narrows to its place
+        places, settled = _newton(view, places, width, _GAIN if last else _ROUGH)
         if method == "huber":
             break
         scale = _scale(np.abs(view.residuals(places)), weights, total, delta)
@@ -327,7 +314,7 @@ def _solve(data: Points, start: FloatArray, weights: FloatArray, method: str, de
         width = np.where(width * _NARROWING > target, width * _NARROWING, target)
     values = np.concatenate([np.exp(places[:, :3]), places[:, 3:]], axis=1)
     values[:, 1:3] *= np.exp(places[:, 3:] * centre[1:])
-    return _Solved(values, scale, converged)
+    return values, scale, settled
 
 
 def _scale(size: FloatArray, weights: FloatArray, total: FloatArray, delta: float) -> FloatArray:
@@ -335,8 +322,8 @@ def _scale(size: FloatArray, weights: FloatArray, total: FloatArray, delta: floa
     scale = np.sqrt((weights * size**2).sum(axis=1) / total)
     for _ in range(200):
         inside = size <= delta * scale[:, None]
-        square = (weights * np.where(inside, size**2, 0.0)).sum(axis=1) / total
-        linear = delta * (weights * np.where(inside, 0.0, size)).sum(axis=1) / total
+        square = (weights * inside * size**2).sum(axis=1) / total
+        linear = delta * (weights * ~inside * size).sum(axis=1) / total
         new = 0.5 * (linear + np.sqrt(linear**2 + 4.0 * square))
         if np.allclose(new, scale, rtol=1e-12, atol=0.0):
             break
@@ -361,21 +348,21 @@ class _View(NamedTuple):
         return np.exp(np.minimum(exponents, 300.0))
 
     def residuals(self, places: FloatArray) -> FloatArray:
+        """Log L_model - log L_observed (R, n)."""
         return np.log(self.terms(places).sum(axis=1)) - self.log_loss
 
     def objective(self, places: FloatArray, width: FloatArray) -> FloatArray:
         """Sum of w rho(r) / width (R,)."""
-        return (self.weights * huber(self.residuals(places), width[:, None])).sum(axis=1) / width
+        return (self.weights * huber(self.residuals(places) / width[:, None], 1.0)).sum(axis=1) * width
 
     def slopes(self, places: FloatArray, width: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Gradient (R, 5), second derivative (R, 5, 5) and sum of w J J^T (R, 5, 5), the first two over the width.
+        """Gradient (R, 5) and second derivative (R, 5, 5), both over the width, and sum of w J J^T (R, 5, 5).
 
-        With shares p of the terms, J = (p_E, p_A, p_B, -u p_A, -v p_B), and the second derivative of log L is that
-        of its log-sum-exp: sum over the terms of p times the outer square of its derivative, less J J^T.
+        J holds the shares p of the terms times the derivatives of their exponents; the second derivative of log L is
+        the sum over the terms of p times the outer square of those derivatives, less J J^T.
         """
         terms = self.terms(places)
-        loss = terms.sum(axis=1)
-        rest, share = np.log(loss) - self.log_loss, terms / loss[:, None]
+        rest, share = np.log(terms.sum(axis=1)) - self.log_loss, terms / terms.sum(axis=1, keepdims=True)
         jacobian = np.concatenate([share, -share[:, 1:2] * self.size, -share[:, 2:3] * self.tokens], axis=1)
         held = np.clip(rest / width[:, None], -1.0, 1.0) * self.weights
         inside = (np.abs(rest) <= width[:, None]) * self.weights / width[:, None]
@@ -383,9 +370,8 @@ class _View(NamedTuple):
         second = (jacobian * (inside - held)[:, None]) @ flat
         bent = share * held[:, None]
         for at, variable, power in ((1, self.size, 3), (2, self.tokens, 4)):
-            cross = -(bent[:, at] @ variable)
-            second[:, at, power] += cross
-            second[:, power, at] += cross
+            second[:, at, power] -= bent[:, at] @ variable
+            second[:, power, at] = second[:, at, power]
             second[:, power, power] += bent[:, at] @ variable**2
         second[:, [0, 1, 2], [0, 1, 2]] += bent.sum(axis=2)
         return (jacobian @ held[:, :, None])[:, :, 0], second, (jacobian * self.weights[:, None]) @ flat
@@ -409,7 +395,7 @@ def _newton(view: _View, places: FloatArray, width: FloatArray, gain: float) -> 
         places[todo[better]], value[todo[better]] = moved[better], new[better]
         damping[todo] *= np.where(better, 0.2, 5.0)
         promised = (along**2 / (np.abs(curve) + np.minimum(damping[todo], 1.0)[:, None])).sum(axis=1)
-        todo = todo[promised > gain * value[todo]]
+        todo = todo[promised > gain * (value[todo] + 1e-6 * part.weights.sum(axis=1))]
         if not len(todo):
             break
     return places, ~np.isin(np.arange(len(places)), todo)
