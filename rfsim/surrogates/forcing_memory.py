@@ -10,13 +10,13 @@ from rfsim.checks import InputError, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.kernel import kinks, memory_integrals
-from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.pieces import Pieces, pieces
 
 _PER_FOLD = 12  # nodes of the source per e-fold of the forcing clock, before halving
 _START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
 _START_LAG = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.05, 0.02, 0.01)  # over the longest memory clock
-_START_Q_FORCING = (0.10, 0.20, 0.35, 0.55, 0.80, 1.2, 2.0, 3.5, 5.0)
+_START_Q_FORCING = (0.10, 0.20, 0.35, 0.55, 0.80, 1.2, 0.9, 0.6, 0.3)
 
 
 class Path(NamedTuple):
@@ -79,7 +79,9 @@ class ForcingMemory:
             Parameter("q_F", 0.02, 8.0, "1", "exponent of the forcing", log=True),
             Parameter("A_0", 0.0, 1e5, "loss per injection", "strength of the constant noise source"),
             Parameter("A_1", 0.0, 1e5, "loss per injection", "strength of the source that follows the forcing"),
-            Parameter("c_K", 8.3e-7, 1.2e6, "1 / memory clock", "rate at which the kernel leaves its plateau", log=True),
+            Parameter(
+                "c_K", 8.3e-7, 1.2e6, "1 / memory clock", "rate at which the kernel leaves its plateau", log=True
+            ),
             Parameter("q_K", 0.02, 40.0, "1", "exponent of the memory kernel", log=True),
         )
         return free if self.q_memory is None else free[:-1]
@@ -180,9 +182,7 @@ def _path(
     which = np.clip(np.searchsorted(shape.edges, middle, side="right") - 1, 0, len(shape.left) - 1)
     slope = ((shape.right - shape.left) / np.diff(shape.edges))[which]
     start = shape.left[which] - slope * shape.edges[which]
-    return Path(
-        forcing, memory, edges, to_forcing(edges), start + slope * edges[:-1], start + slope * edges[1:]
-    )
+    return Path(forcing, memory, edges, to_forcing(edges), start + slope * edges[:-1], start + slope * edges[1:])
 
 
 def _refined(path: Path, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

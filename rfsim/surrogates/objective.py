@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import least_squares
 
-from rfsim.surrogates.law import Law
+from rfsim.surrogates.laws import Law
 
 _TINY = 1e-8  # losses below this share of the smallest observation are held there, where a log would fail
 
@@ -28,6 +28,7 @@ class Coordinates:
 
     def __init__(self, law: Law[Any], centres: dict[str, tuple[str, float]], fixed: dict[str, float]) -> None:
         self.law = law
+        self.centres = centres
         self.parameters = law.parameters
         self.names = [one.name for one in self.parameters]
         self.log = np.array([one.log for one in self.parameters])
@@ -130,8 +131,11 @@ def descend(
     *,
     deltas: Sequence[float],
     evaluations: int = 300,
+    tolerance: float = 1e-12,
 ) -> Minimum:
     """Minimise the sum of Huber's rho from `start`, through decreasing widths `deltas` (the last one counts).
+
+    The last descent stops when the objective falls by less than `tolerance`, relative, or after `evaluations`.
 
     A wide Huber loss is least squares, which converges from afar; each narrower one starts where the last ended.
     """
@@ -165,8 +169,8 @@ def descend(
             loss="huber",
             f_scale=delta,
             x_scale="jac",
-            ftol=1e-12 if delta == deltas[-1] else 1e-6,
-            xtol=1e-12,
+            ftol=tolerance if delta == deltas[-1] else 1e-6,
+            xtol=min(tolerance, 1e-10),
             gtol=1e-13,
             max_nfev=evaluations,
         )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares, nnls
 
-from rfsim.surrogates.law import Law
+from rfsim.surrogates.laws import Law
 from rfsim.surrogates.objective import Coordinates, Data
 
 

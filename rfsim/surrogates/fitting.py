@@ -1,0 +1,161 @@
+"""Fit a law to runs: many starts, one optimum, and what the data say about it."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rfsim.checks import InputError, RunError, one_of, positive_number
+from rfsim.logs import Run
+from rfsim.schedules import intrinsic_time
+from rfsim.surrogates.laws import Law, parameter_names
+from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, residuals
+from rfsim.surrogates.projection import project
+from rfsim.surrogates.result import FitResult, RunRecord
+from rfsim.surrogates.uncertainty import spread
+
+HUBER = 1e-3  # width of Huber's loss on log residuals
+_WIDER = 10.0  # the descent passes through this multiple of the width
+_SAME = 1e-6  # objectives closer than this, relative, are one optimum
+_WINDOWS = ("all", "last-decade")
+
+
+class FitWarning(UserWarning):
+    """A fit that is not to be trusted as it stands: few starts agree, or a parameter is not determined."""
+
+
+def fit(
+    law: Law[Any],
+    runs: Sequence[Run] | Run,
+    *,
+    window: str = "all",
+    huber: float = HUBER,
+    fixed: dict[str, float] | None = None,
+    starts: object = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FitResult:
+    """Fit a law to runs by Huber's loss on log residuals, log L_model - log L_observed, summed over all rows.
+
+    From every start the amplitudes are eliminated and the other parameters brought near the optimum by least squares
+    (`project`); from there all parameters descend with analytic gradients (`descend`). The result says what share of
+    the starts reach the best optimum.
+
+    Parameters
+    ----------
+    law : for example `law("forcing-memory")`; its units are taken from the runs and stored.
+    runs : one or more runs.
+    window : "all" rows, or "last-decade": from the last row whose intrinsic time is at most a tenth of the run's.
+    huber : width of Huber's loss, in log loss.
+    fixed : parameters to hold, name -> value.
+    starts : (s, k) values of all parameters, instead of those of the law.
+    progress : called with starts done and starts in all.
+
+    Raises
+    ------
+    InputError : without runs, with fewer rows than parameters, for unknown parameters or windows.
+    RunError : if no start leads anywhere finite.
+
+    Source: theory, section 7.6.
+    """
+    chosen = [runs] if isinstance(runs, Run) else list(runs)
+    if not chosen:
+        raise InputError("runs is empty; give at least one run to fit")
+    one_of("window", window, _WINDOWS)
+    positive_number("huber", huber)
+    held = _checked_fixed(law, fixed or {})
+    law = law.calibrated(chosen)
+    rows = [windowed(run, window) for run in chosen]
+    data = Data(
+        tuple(law.prepare(run, steps) for run, (steps, _) in zip(chosen, rows, strict=True)),
+        tuple(losses for _, losses in rows),
+    )
+    coordinates = Coordinates(law, law.centres(data.prepared), held)
+    total = sum(len(one) for one in data.losses)
+    free = int(coordinates.free.sum())
+    if total <= free:
+        raise InputError(f"runs hold {total} rows but the law has {free} free parameters; give more rows")
+    begin = law.starts(data.prepared, data.losses) if starts is None else np.atleast_2d(np.asarray(starts, np.float64))
+    if begin.shape[1] != len(coordinates.names):
+        raise InputError(f"starts must have {len(coordinates.names)} columns, got {begin.shape[1]}")
+    best, share = _multistart(law, begin, data, coordinates, huber, progress)
+    found = spread(law, best.values, data, coordinates, huber)
+    records = tuple(
+        RunRecord(run.name, steps, losses, law.evaluate(best.values, one, gradient=False)[0], run.noise, run.warmup)
+        for run, (steps, losses), one in zip(chosen, rows, data.prepared, strict=True)
+    )
+    result = FitResult(
+        law=law,
+        values=best.values,
+        spread=found,
+        objective=best.objective,
+        huber=huber,
+        window=window,
+        fixed=held,
+        starts=len(begin),
+        share=share,
+        runs=records,
+        data=data,
+    )
+    for note in result.notes():
+        warnings.warn(note, FitWarning, stacklevel=2)
+    return result
+
+
+def _multistart(
+    law: Law[Any],
+    begin: np.ndarray,
+    data: Data,
+    coordinates: Coordinates,
+    delta: float,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Minimum, float]:
+    """The best of all descents, and the share of starts that end there. Starts that meet on the way descend once."""
+    basins: list[tuple[float, np.ndarray, int]] = []
+    for number, start in enumerate(begin):
+        values, level = project(law, start, data, coordinates)
+        if np.isfinite(level):
+            for place, (known, at, count) in enumerate(basins):
+                if abs(level - known) <= _SAME * known:
+                    basins[place] = (known, at, count + 1)
+                    break
+            else:
+                basins.append((level, values, 1))
+        if progress is not None:
+            progress(number + 1, len(begin))
+    ends = []
+    for _, values, count in sorted(basins, key=lambda one: one[0]):
+        end = descend(law, values, data, coordinates, deltas=(_WIDER * delta, delta))
+        if np.isfinite(end.objective):
+            ends.append((end, count))
+    if not ends:
+        raise RunError("no start leads to a finite loss; check that the losses and learning rates are as meant")
+    best = min((end for end, _ in ends), key=lambda end: end.objective)
+    reached = sum(count for end, count in ends if end.objective <= best.objective * (1.0 + _SAME) + 1e-300)
+    return best, reached / len(begin)
+
+
+def windowed(run: Run, window: str) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and losses of the rows of a run that a window keeps."""
+    if window == "all":
+        return run.step, run.loss
+    clock = intrinsic_time(np.asarray(run.schedule.lr))[run.step.astype(np.int64)]
+    early = np.flatnonzero(clock <= 0.1 * clock[-1])
+    first = int(early[-1]) if early.size else 0
+    return run.step[first:], run.loss[first:]
+
+
+def _checked_fixed(law: Law[Any], fixed: dict[str, float]) -> dict[str, float]:
+    names = parameter_names(law)
+    for name, value in fixed.items():
+        if name not in names:
+            raise InputError(f"fixed names {name!r}, which {law.name} does not have; allowed: {', '.join(names)}")
+        bounds = law.parameters[names.index(name)]
+        if not bounds.low <= value <= bounds.high:
+            raise InputError(f"fixed {name} must lie in [{bounds.low:g}, {bounds.high:g}], got {value:g}")
+    return {name: float(value) for name, value in fixed.items()}
+
+
+def root_mean_square(law: Law[Any], values: np.ndarray, data: Data) -> float:
+    """Root mean square of the log residuals of all rows."""
+    return float(np.sqrt(np.mean(residuals(law, values, data) ** 2)))

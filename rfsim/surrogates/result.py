@@ -1,0 +1,354 @@
+"""The result of a fit: parameters with uncertainty, residuals, predictions with a band, and a file that round-trips."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rfsim.checks import InputError, one_of
+from rfsim.logs import Run
+from rfsim.provenance import json_ready, versions, write_text
+from rfsim.schedules import Schedule, log_spaced_steps, recorded_steps
+from rfsim.surrogates import laws
+from rfsim.surrogates.laws import Law
+from rfsim.surrogates.objective import Coordinates, Data
+from rfsim.surrogates.uncertainty import (
+    Interval,
+    Spread,
+    block_bootstrap,
+    checked_level,
+    profile_interval,
+    quantiles,
+    student_width,
+    wald_interval,
+)
+
+_FORMAT = "rfsim fit 1"
+_FEW = 0.5  # a share of starts below this is a reason to doubt the optimum
+
+
+class RunRecord(NamedTuple):
+    """What a fit keeps of a run: rows used (n,), fitted losses (n,), noise floor of its log, warm-up steps."""
+
+    name: str
+    step: np.ndarray
+    loss: np.ndarray
+    fitted: np.ndarray
+    noise: float
+    warmup: int
+
+    @property
+    def rmse(self) -> float:
+        """Root mean square of fitted minus observed loss, in loss."""
+        return float(np.sqrt(np.mean((self.fitted - self.loss) ** 2)))
+
+
+class Prediction(NamedTuple):
+    """Predicted losses at steps (m,).
+
+    loss : the law at the fitted parameters.
+    stderr : of the law's mean, from the uncertainty of the parameters.
+    low, high : band for a logged loss at `level`: uncertainty of the mean and scatter of the rows around the fit.
+    """
+
+    step: np.ndarray
+    loss: np.ndarray
+    stderr: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    level: float
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted law.
+
+    Attributes
+    ----------
+    law : the law with its options and units. values : (k,) parameters in its order. spread : local uncertainty.
+    objective : sum of Huber's rho of the log residuals, r^2/2 within `huber`, huber (|r| - huber/2) beyond.
+    window, fixed : rows used and parameters held. starts, share : number of starts and share that reach the optimum.
+    runs : what was fitted, run by run. samples : (b, k) parameters of a block bootstrap, or None.
+    data : prepared rows for refits; None after reading a fit file.
+    """
+
+    law: Law[Any]
+    values: np.ndarray
+    spread: Spread
+    objective: float
+    huber: float
+    window: str
+    fixed: dict[str, float]
+    starts: int
+    share: float
+    runs: tuple[RunRecord, ...]
+    samples: np.ndarray | None = None
+    data: Data | None = field(default=None, compare=False)
+
+    @property
+    def params(self) -> dict[str, float]:
+        """Parameters by name."""
+        return dict(zip(laws.parameter_names(self.law), self.values.tolist(), strict=True))
+
+    @property
+    def stderr(self) -> dict[str, float]:
+        """Standard errors by name: of the bootstrap if there is one, else local; 0 for fixed and on a bound."""
+        error = np.sqrt(np.maximum(np.diag(self.spread.covariance), 0.0))
+        if self.samples is not None:
+            error = np.std(self.samples, axis=0, ddof=1)
+        return dict(zip(laws.parameter_names(self.law), error.tolist(), strict=True))
+
+    @property
+    def at_bound(self) -> tuple[str, ...]:
+        """Names of parameters that ended on a bound."""
+        return self.spread.at_bound
+
+    @property
+    def unidentified(self) -> tuple[str, ...]:
+        """Names of parameters that the data do not determine."""
+        return self.spread.unidentified
+
+    @property
+    def residuals(self) -> dict[str, np.ndarray]:
+        """Log L_model - log L_observed of every run, by name."""
+        return {run.name: np.log(run.fitted) - np.log(run.loss) for run in self.runs}
+
+    @property
+    def rmse(self) -> dict[str, float]:
+        """Root mean square error of every run by name, in loss."""
+        return {run.name: run.rmse for run in self.runs}
+
+    def conf_int(self, level: float = 0.95, *, method: str = "profile") -> dict[str, Interval]:
+        """Confidence intervals by name.
+
+        Parameters
+        ----------
+        level : in (0, 1).
+        method : "profile" (refits with the parameter held; default), "wald" (local, on the log scale of log
+            parameters) or "bootstrap" (quantiles of `bootstrapped` samples).
+
+        Raises
+        ------
+        InputError : for "profile" on a result read from a file (it holds no schedules), "bootstrap" without samples.
+        """
+        level = checked_level(level)
+        one_of("method", method, ("profile", "wald", "bootstrap"))
+        names = laws.parameter_names(self.law)
+        moving = [name for name in names if name not in self.fixed]
+        if method == "bootstrap":
+            if self.samples is None:
+                raise InputError("method bootstrap needs samples; call result.bootstrapped(...) first")
+            low, high = quantiles(self.samples, level)
+            return {name: Interval(float(low[i]), float(high[i])) for i, name in enumerate(names) if name in moving}
+        coordinates = self._coordinates()
+        if method == "wald":
+            return {
+                name: wald_interval(names.index(name), self.values, coordinates, self.spread, level) for name in moving
+            }
+        data = self._rows("profile intervals")
+        return {
+            name: profile_interval(self.law, name, self.values, data, coordinates, self.huber, self.spread, level)
+            for name in moving
+        }
+
+    def bootstrapped(
+        self,
+        resamples: int = 200,
+        *,
+        blocks: int = 8,
+        seed: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> "FitResult":
+        """The result with block-bootstrap samples: see `uncertainty.block_bootstrap`."""
+        samples = block_bootstrap(
+            self.law,
+            self.values,
+            self._rows("a bootstrap"),
+            self._coordinates(),
+            self.huber,
+            resamples=resamples,
+            blocks=blocks,
+            seed=seed,
+            progress=progress,
+        )
+        return replace(self, samples=samples)
+
+    def predict(self, schedule: Schedule | Run, at: object = None, *, level: float = 0.95) -> Prediction:
+        """Predict the loss under a schedule (or of a run, at its rows) without refitting.
+
+        Parameters
+        ----------
+        schedule : lr and batch of every step, warm-up included; or a run.
+        at : steps (m,) after which the loss is wanted; default the rows of the run, or about 200 steps.
+        level : of the band.
+        """
+        level = checked_level(level)
+        run = schedule if isinstance(schedule, Run) else as_run(schedule, at)
+        steps = run.step if at is None else recorded_steps(at, run.schedule.steps).astype(np.float64)
+        prepared = self.law.prepare(run, steps)
+        loss, gradient = self.law.evaluate(self.values, prepared)
+        assert gradient is not None
+        if self.samples is None:
+            variance = np.einsum("mi,ij,mj->m", gradient, self.spread.covariance, gradient)
+            error = np.sqrt(np.maximum(variance, 0.0))
+        else:
+            drawn = np.stack([self.law.evaluate(one, prepared, gradient=False)[0] for one in self.samples])
+            error = np.std(drawn, axis=0, ddof=1)
+        scatter = loss * self.scatter
+        half = student_width(level, self.spread.rows) * np.hypot(error, scatter)
+        return Prediction(steps, loss, error, loss - half, loss + half, level)
+
+    @property
+    def scatter(self) -> float:
+        """Standard deviation of the log residuals of all rows."""
+        rest = np.concatenate(list(self.residuals.values())) if self.runs else np.zeros(0)
+        return float(np.sqrt(np.mean(rest**2))) if rest.size else float("nan")
+
+    def notes(self) -> list[str]:
+        """What a reader has to know before trusting the numbers, one line each."""
+        told = []
+        if self.share < _FEW:
+            told.append(
+                f"{self.law.name}: only {self.share:.0%} of {self.starts} starts reach the optimum; try more starts"
+            )
+        for name in self.unidentified:
+            told.append(f"{self.law.name}: {name} is not determined by these runs; fix it or fit more varied schedules")
+        return told
+
+    def summary(self) -> str:
+        """A table of the parameters and the runs, as text."""
+        names = laws.parameter_names(self.law)
+        intervals = self.conf_int(method="bootstrap" if self.samples is not None else "wald")
+        rows: list[tuple[str, ...]] = [("parameter", "value", "stderr", "95 % from", "to", "unit", "")]
+        for parameter, name in zip(self.law.parameters, names, strict=True):
+            remark = "fixed" if name in self.fixed else "at bound" if name in self.at_bound else ""
+            remark = "not determined" if name in self.unidentified else remark
+            low, high = intervals.get(name, Interval(float("nan"), float("nan")))
+            numbers = (self.params[name], self.stderr[name], low, high)
+            rows.append((name, *(f"{value:.6g}" for value in numbers), parameter.unit, remark))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines.append(f"law {json.dumps(json_ready(laws.law_record(self.law)))}")
+        lines.append(
+            f"objective {self.objective:.10g} (Huber {self.huber:g}), window {self.window}, "
+            f"{self.share:.0%} of {self.starts} starts, residuals x {self.spread.inflation:.3g} correlated"
+        )
+        for run in self.runs:
+            lines.append(
+                f"{run.name}: {len(run.step)} rows, rmse {run.rmse:.5f}, noise floor {run.noise:.5f}, "
+                f"warm-up {run.warmup} steps"
+            )
+        return "\n".join([*lines, *self.notes()])
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The result as JSON text, which `from_json` reads back; written to `path` if given, whole or not at all."""
+        record = {
+            "format": _FORMAT,
+            "law": laws.law_record(self.law),
+            "parameters": self.params,
+            "stderr": self.stderr,
+            "covariance": self.spread.covariance,
+            "spread": {
+                "scale": self.spread.scale,
+                "inflation": self.spread.inflation,
+                "rows": self.spread.rows,
+                "at_bound": list(self.at_bound),
+                "unidentified": list(self.unidentified),
+            },
+            "objective": self.objective,
+            "huber": self.huber,
+            "window": self.window,
+            "fixed": self.fixed,
+            "starts": self.starts,
+            "share": self.share,
+            "runs": [run._asdict() for run in self.runs],
+            "samples": self.samples,
+            "versions": versions(),
+        }
+        text = json.dumps(json_ready(record), indent=1, allow_nan=False) + "\n"
+        if path is not None:
+            write_text(path, text)
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | Path) -> "FitResult":
+        """Read what `to_json` gave: its text, or the path of a file.
+
+        Raises
+        ------
+        InputError : for text that is not a fit of this format.
+        """
+        text = str(source)
+        if not text.lstrip().startswith("{"):
+            try:
+                text = Path(source).read_text(encoding="utf-8")
+            except OSError as error:
+                raise InputError(
+                    f"fit file {source} cannot be read ({error.strerror}); give a file of rfsim fit"
+                ) from error
+        try:
+            record = json.loads(text)
+            if record["format"] != _FORMAT:
+                raise KeyError("format")
+            return cls._from_record(record)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"this is not a fit of rfsim ({error!r} is missing or wrong); make one with rfsim fit"
+            ) from error
+
+    @classmethod
+    def _from_record(cls, record: dict[str, Any]) -> "FitResult":
+        law = laws.law(**record["law"])
+        found = record["spread"]
+        runs = tuple(
+            RunRecord(
+                name=run["name"],
+                step=np.asarray(run["step"], dtype=np.float64),
+                loss=np.asarray(run["loss"], dtype=np.float64),
+                fitted=np.asarray(run["fitted"], dtype=np.float64),
+                noise=float("nan") if run["noise"] is None else run["noise"],
+                warmup=run["warmup"],
+            )
+            for run in record["runs"]
+        )
+        return cls(
+            law=law,
+            values=laws.values_of(law, record["parameters"]),
+            spread=Spread(
+                np.asarray(record["covariance"], dtype=np.float64),
+                found["scale"],
+                found["inflation"],
+                found["rows"],
+                tuple(found["at_bound"]),
+                tuple(found["unidentified"]),
+            ),
+            objective=record["objective"],
+            huber=record["huber"],
+            window=record["window"],
+            fixed=record["fixed"],
+            starts=record["starts"],
+            share=record["share"],
+            runs=runs,
+            samples=None if record["samples"] is None else np.asarray(record["samples"], dtype=np.float64),
+        )
+
+    def _coordinates(self) -> Coordinates:
+        centres = self.law.centres(self.data.prepared) if self.data is not None else {}
+        return Coordinates(self.law, centres, self.fixed)
+
+    def _rows(self, wanted: str) -> Data:
+        if self.data is None:
+            raise InputError(f"{wanted} need the fitted runs, which a fit file does not hold; fit the logs again")
+        return self.data
+
+
+def as_run(schedule: Schedule, at: object = None, *, name: str = "schedule") -> Run:
+    """A run without losses (all 1) at steps of a schedule, so that laws can be evaluated on it."""
+    steps = log_spaced_steps(schedule.steps) if at is None else recorded_steps(at, schedule.steps)
+    steps = steps[steps > 0] if at is None else steps
+    return Run(name, steps.astype(np.float64), np.ones(len(steps)), schedule)

@@ -1,0 +1,246 @@
+"""How well a fit knows its parameters: covariance, bounds, profile intervals, block bootstrap."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from rfsim.checks import InputError, finite_number, whole_number
+from rfsim.surrogates.laws import Law
+from rfsim.surrogates.objective import Coordinates, Data, descend, huber, residuals_and_slopes
+
+_SINGULAR = 1e-10  # singular values of the scaled sensitivities below this share of the largest are directions unseen
+_EDGE = 1e-6  # a coordinate this close to its bound, relative, lies on it
+_LEVEL_TOLERANCE = 1e-3  # of sqrt(deviance) at the end of a profile interval
+_AUTOCORRELATED = 3.0  # standard errors of a lag-one correlation above which residuals count as correlated
+
+
+class Spread(NamedTuple):
+    """Local uncertainty of a fit with k parameters.
+
+    covariance : (k, k) in the parameters; rows of parameters that are fixed or on a bound are 0.
+    scale : deviance per unit of the objective, 2 mean(psi') / (mean(psi^2) inflation); psi is the slope of Huber's rho.
+    inflation : how much correlated residuals widen variances, 1 for independent ones.
+    rows : degrees of freedom: independent rows beyond the number of free parameters, at least 1.
+    at_bound : names of parameters on a bound. unidentified : names of those that the data do not determine.
+    """
+
+    covariance: np.ndarray
+    scale: float
+    inflation: float
+    rows: float
+    at_bound: tuple[str, ...]
+    unidentified: tuple[str, ...]
+
+
+def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinates, delta: float) -> Spread:
+    """Covariance of an M-estimate, mean(psi^2)/mean(psi')^2 (J^T J)^-1 m/(m-k), of free parameters off their bounds.
+
+    m is the number of rows n if residuals are independent. If neighbouring residuals of a run are correlated, as where
+    the law misses something, variances are multiplied by the integrated correlation of psi, 1 + 2 sum of correlations
+    up to the first that is not positive, and m is n over that: few independent rows leave few degrees of freedom.
+    """
+    rest, slopes = residuals_and_slopes(law, values, data)
+    lengths = [len(loss) for loss in data.losses]
+    psi, inner = np.clip(rest, -delta, delta), np.abs(rest) <= delta
+    inflation = _inflation(psi, lengths)
+    on_bound = _on_bound(values, coordinates, slopes)
+    free = coordinates.free & ~on_bound
+    independent = len(rest) / inflation
+    count = max(independent - int(free.sum()), 1.0)
+    share = max(float(np.mean(inner)), 1.0 / len(rest))
+    power = float(np.mean(psi**2)) * independent / count
+    scaled = np.where(coordinates.log, values, 1.0)
+    design = (slopes * scaled)[:, free]
+    size = np.linalg.norm(design, axis=0)
+    size = np.where(size > 0.0, size, 1.0)
+    _, strength, right = np.linalg.svd(design / size, full_matrices=False)
+    seen = strength > _SINGULAR * strength.max(initial=0.0)
+    inverse = right.T @ (np.where(seen, 1.0 / np.where(seen, strength, 1.0) ** 2, 0.0)[:, None] * right)
+    inner_covariance = inverse / np.outer(size, size) * power / share**2 * inflation
+    names = np.array(coordinates.names)
+    error = np.sqrt(np.maximum(np.diag(inner_covariance), 0.0))
+    lost = (np.abs(right[~seen]) > 1e-3).any(axis=0) if (~seen).any() else np.zeros(len(size), dtype=bool)
+    relative = np.where(coordinates.log[free], error, error / np.maximum(np.abs(values[free]), 1e-300))
+    unknown = names[free][lost | (coordinates.log[free] & (relative > 1.0))]
+    covariance = np.zeros((len(values), len(values)))
+    covariance[np.ix_(free, free)] = inner_covariance * np.outer(scaled[free], scaled[free])
+    return Spread(
+        covariance,
+        2.0 * share / max(power * inflation, 1e-300),
+        inflation,
+        count,
+        tuple(names[on_bound]),
+        tuple(unknown),
+    )
+
+
+def _on_bound(values: np.ndarray, coordinates: Coordinates, slopes: np.ndarray) -> np.ndarray:
+    """Which free parameters lie on a bound: a log scale by its ratio, an amplitude by what it adds to the log loss."""
+    low, high = coordinates.low, coordinates.high
+    reach = np.max(np.abs(slopes), axis=0)
+    near_low = np.where(coordinates.log, values <= low * (1.0 + _EDGE), (values - low) * reach < _EDGE)
+    near_high = values >= high - _EDGE * np.abs(high)
+    return coordinates.free & (near_low | near_high)
+
+
+def _inflation(psi: np.ndarray, lengths: Sequence[int]) -> float:
+    """Integrated correlation of psi within runs, 1 unless the lag-one correlation is significant."""
+    parts = np.split(psi, np.cumsum(lengths)[:-1])
+    power = float(np.mean(psi**2))
+    if power == 0.0:
+        return 1.0
+    total, lag = 1.0, 1
+    while lag < min(lengths):
+        products = np.concatenate([one[lag:] * one[:-lag] for one in parts if len(one) > lag])
+        correlation = float(np.mean(products)) / power
+        if correlation < (_AUTOCORRELATED / np.sqrt(len(products)) if lag == 1 else 0.0):
+            break
+        total += 2.0 * correlation
+        lag += 1
+    return total
+
+
+class Interval(NamedTuple):
+    """A confidence interval; an end on a bound of the parameter is open: the data do not exclude it."""
+
+    low: float
+    high: float
+
+
+def profile_interval(
+    law: Law[Any],
+    name: str,
+    values: np.ndarray,
+    data: Data,
+    coordinates: Coordinates,
+    delta: float,
+    found: Spread,
+    level: float,
+) -> Interval:
+    """Values of one parameter that the data do not reject: deviance of the refit of all others below its quantile.
+
+    The deviance is `found.scale` times the rise of the objective; its quantile is the square of Student's. Each end is
+    found by following sqrt(deviance) outwards and interpolating, capped at 20 refits.
+    """
+    place = coordinates.names.index(name)
+    target = student_width(level, found.rows)
+    best = float(np.sum(huber(residuals_and_slopes(law, values, data)[0], delta)))
+    log = bool(coordinates.log[place])
+    low, high = float(coordinates.low[place]), float(coordinates.high[place])
+    centre = float(np.log(values[place])) if log else float(values[place])
+    width = float(np.sqrt(found.covariance[place, place])) / (values[place] if log else 1.0)
+    if not width > 0.0:
+        width = 0.5 if log else max(abs(centre), 1e-8 * (high - low)) * 0.1
+    fixed = {one: float(coordinates.fixed[i]) for i, one in enumerate(coordinates.names) if not coordinates.free[i]}
+    ends = (np.log(low) if log and low > 0.0 else low, np.log(high) if log else high)
+
+    def refit(at: float, start: np.ndarray) -> tuple[float, np.ndarray]:
+        held = float(np.exp(at)) if log else at
+        inner = Coordinates(law, coordinates.centres, {**fixed, name: held})
+        moved = start.copy()
+        moved[place] = held
+        end = descend(law, moved, data, inner, deltas=(delta,), evaluations=50, tolerance=1e-9)
+        return float(np.sqrt(max(found.scale * (end.objective - best), 0.0))), end.values
+
+    def side(sign: float, bound: float) -> float:
+        inside, outside = (centre, 0.0), None
+        start, step = values, width * target
+        at = centre + sign * step
+        for _ in range(20):
+            clipped = min(at, bound) if sign > 0 else max(at, bound)
+            if log or clipped != bound or (bound != 0.0 and np.isfinite(bound)) or sign < 0:
+                height, start_next = refit(clipped, start)
+            else:
+                return bound
+            if height < target:
+                if clipped == bound:
+                    return bound
+                inside, start = (clipped, height), start_next
+            else:
+                outside = (clipped, height)
+            if abs(height - target) < _LEVEL_TOLERANCE * target:
+                return clipped
+            if outside is None:
+                step *= 3.0 if height < 0.5 * target else max(1.15 * (target - height) / max(height, 1e-3), 0.1) + 0.1
+                at = clipped + sign * step
+            else:
+                share = (target - inside[1]) / max(outside[1] - inside[1], 1e-12)
+                at = inside[0] + min(max(share, 0.02), 0.98) * (outside[0] - inside[0])
+        return at
+
+    bottom, top = side(-1.0, ends[0]), side(1.0, ends[1])
+    return Interval(float(np.exp(bottom)), float(np.exp(top))) if log else Interval(bottom, top)
+
+
+def wald_interval(place: int, values: np.ndarray, coordinates: Coordinates, found: Spread, level: float) -> Interval:
+    """Estimate plus or minus Student's quantile times the standard error, on the log scale of log parameters."""
+    target = student_width(level, found.rows)
+    error = target * float(np.sqrt(found.covariance[place, place]))
+    low, high = float(coordinates.low[place]), float(coordinates.high[place])
+    value = float(values[place])
+    if coordinates.log[place]:
+        return Interval(max(value * np.exp(-error / value), low), min(value * np.exp(error / value), high))
+    return Interval(max(value - error, low), min(value + error, high))
+
+
+def block_bootstrap(
+    law: Law[Any],
+    values: np.ndarray,
+    data: Data,
+    coordinates: Coordinates,
+    delta: float,
+    *,
+    resamples: int,
+    blocks: int,
+    seed: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> np.ndarray:
+    """Refit on runs whose blocks of rows are drawn anew: parameter values (resamples, k).
+
+    Every run is cut into `blocks` stretches of rows of equal length; a resample draws as many stretches as there are,
+    from all runs together, with replacement. Whole stretches keep the correlation of neighbouring residuals. The
+    draws depend on `seed` and the number of the resample only.
+
+    Raises
+    ------
+    InputError : for fewer than 2 resamples or blocks.
+    """
+    whole_number("resamples", resamples, least=2)
+    whole_number("blocks", blocks, least=2)
+    lengths = [len(loss) for loss in data.losses]
+    labels, first = [], 0
+    for length in lengths:
+        own = min(blocks, length)
+        labels.append(first + np.arange(length) * own // length)
+        first += own
+    results = []
+    for number in range(resamples):
+        draw = np.random.default_rng([seed, number]).integers(0, first, first)
+        counts = np.bincount(draw, minlength=first).astype(np.float64)
+        weighted = Data(data.prepared, data.losses, tuple(counts[one] for one in labels))
+        end = descend(law, values, weighted, coordinates, deltas=(3.0 * delta, delta), evaluations=120, tolerance=1e-9)
+        results.append(end.values)
+        if progress is not None:
+            progress(number + 1, resamples)
+    return np.stack(results)
+
+
+def quantiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """The central `level` of samples (b, ...): low and high."""
+    edge = 0.5 * (1.0 - level)
+    return np.quantile(samples, edge, axis=0), np.quantile(samples, 1.0 - edge, axis=0)
+
+
+def checked_level(level: object) -> float:
+    """A confidence level in (0, 1), or InputError."""
+    number = finite_number("level", level)
+    if not 0.0 < number < 1.0:
+        raise InputError(f"level must lie between 0 and 1, got {number:g}; for example 0.95")
+    return number
+
+
+def student_width(level: float, rows: float) -> float:
+    """Half width of the central `level` of Student's distribution with `rows` degrees of freedom."""
+    return float(student.ppf(0.5 + 0.5 * level, rows))
