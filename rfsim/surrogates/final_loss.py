@@ -96,8 +96,7 @@ def read_points(
     def column(role: str, wanted: str | None) -> FloatArray | None:
         if wanted is not None:
             return columns[named(role, wanted, list(columns))]
-        found = [name for alias in ALIASES[role] for name in columns if plain(name) == alias]
-        return columns[found[0]] if found else None
+        return next((columns[name] for alias in ALIASES[role] for name in columns if plain(name) == alias), None)
 
     size, final = column("model_size", model_size), column("loss", loss)
     measured = None if flop is not None else column("tokens", tokens)
@@ -215,8 +214,10 @@ class PointsFit:
 
     def predict(self, model_size: object, tokens: object) -> FloatArray:
         """Loss (m,) at sizes (m,) and tokens (m,)."""
-        at = np.stack([finite_vector("model_size", model_size), finite_vector("tokens", tokens)], axis=1)
-        return FinalLoss().evaluate(self.values, FinalLoss().prepare(self.points, at), gradient=False)[0]
+        size, data = (finite_vector(k, v) for k, v in (("model_size", model_size), ("tokens", tokens)))
+        same_length(model_size=size, tokens=data)
+        seen = FinalLoss().prepare(self.points, np.stack([size, data], axis=1))
+        return FinalLoss().evaluate(self.values, seen, gradient=False)[0]
 
     def residuals(self) -> FloatArray:
         """Log L_model - log L_observed (n,)."""
@@ -230,8 +231,8 @@ def fit_points(
 
     "huber" minimises sum rho(r), rho = r^2/2 within delta and delta (|r| - delta/2) outside.
     "free-scale" maximises the likelihood in which r/s has the density exp(-rho(z))/Z, with the scale s free: the
-    method of the published standard errors (Besiroglu et al. 2024). Its kink is at delta s; with a small delta s is
-    close to delta mean |r|, and the fit is one of least absolute deviations.
+    method of the published standard errors (Besiroglu et al. 2024). With a small delta s is close to delta mean |r|,
+    the kink at delta s closer to 0 still, and the fit one of least absolute deviations.
 
     Parameters
     ----------
@@ -247,9 +248,7 @@ def fit_points(
     rows, sizes, lengths = len(data), len(np.unique(data.model_size)), len(np.unique(data.tokens))
     if rows < 6 or min(sizes, lengths) < 3:
         told = f"got {rows} with {sizes} sizes and {lengths} numbers of tokens"
-        raise InputError(
-            f"points must be at least 6 with 3 different sizes and 3 numbers of tokens, {told}; add points"
-        )
+        raise InputError(f"points must be at least 6, with 3 different sizes and 3 numbers of tokens, {told}; add some")
     law, seen = FinalLoss(), FinalLoss().prepare(data)
     fitted = Data((seen,), (data.loss,))
     coordinates = Coordinates(law, law.centres((seen,)), {})
@@ -260,7 +259,7 @@ def fit_points(
     best = min(ends, key=lambda end: end.objective)
     if not best.converged:
         raise RunError("no descent of the final-loss law converged; the points do not determine its five parameters")
-    share = float(np.mean([end.objective <= best.objective * (1.0 + 1e-6) for end in ends]))
+    share = float(np.mean([end.objective <= best.objective * (1.0 + 1e-6) + 1e-18 for end in ends]))
     (values,), (scale,), settled = _solve(data, best.values, np.ones((1, len(data))), method, delta)
     if not settled[0]:
         raise RunError("the fit did not settle at its optimum; an amplitude may be 0: fit fewer terms or add points")
@@ -281,10 +280,8 @@ def bootstrap(fit: PointsFit, *, resamples: int = 1000, seed: int = 0) -> FloatA
     """
     resamples, count = whole_number("resamples", resamples, least=2), len(fit.points)
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), size=resamples)
-    parts = [
-        _solve(fit.points, fit.values, part.astype(np.float64), fit.method, fit.delta)
-        for part in np.array_split(weights, -(-resamples // 500))
-    ]
+    chunks = np.array_split(weights.astype(np.float64), -(-resamples // 500))
+    parts = [_solve(fit.points, fit.values, chunk, fit.method, fit.delta) for chunk in chunks]
     values, _, settled = (np.concatenate(column) for column in zip(*parts, strict=True))
     if settled.mean() < 0.95:
         raise RunError(f"{int((~settled).sum())} of {resamples} resamples did not settle; the points are too few")
