@@ -22,9 +22,7 @@ def largest_lr(runs: Sequence[Run]) -> float:
     """
     largest = max((float(learning_rate(run).max(initial=0.0)) for run in runs), default=0.0)
     if largest <= 0.0:
-        raise InputError(
-            "runs must have a step with a positive lr, got lr 0 everywhere; give the schedule that was run"
-        )
+        raise InputError("runs must have a step with a positive lr, got 0 everywhere; give the schedule that was run")
     return largest
 
 

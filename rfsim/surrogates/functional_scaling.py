@@ -11,7 +11,7 @@ from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import largest_lr, learning_rate, lr_drops, moving_clock, observed_steps
 from rfsim.surrogates.kernel import _divided, _divided_slope
-from rfsim.surrogates.law import Parameter, register, values_of
+from rfsim.surrogates.laws import Parameter, register, values_of
 from rfsim.surrogates.sums import Terms, terms
 
 _START_Q = (0.3, 0.7, 0.95, 1.3, 2.0, 4.0, 0.7, 1.3)

@@ -11,7 +11,7 @@ from rfsim.checks import InputError, finite_number, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import largest_lr, learning_rate, lr_drops, moving_clock, observed_steps
-from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.laws import Parameter, register
 
 _START_STEPS = (30.0, 100.0, 300.0, 1000.0, 3000.0)
 _START_ALPHA = (0.5, 0.5, 0.5, 0.3, 0.8)

@@ -10,7 +10,7 @@ from rfsim.checks import positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import learning_rate, lr_drops, moving_clock, observed_steps
-from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.sums import Terms, terms
 
 _LEAST_LR = 1e-60  # stands for an lr of 0, whose power -gamma would be infinite
@@ -68,7 +68,7 @@ class MultiPower:
             Parameter("B", 0.0, 1e8, "loss / lr", "gain of a fall of the lr after infinite time"),
             Parameter("C", 1e-9, 1e9, "lr^(gamma - 1)", "rate at which a fall acts, at lr 1", log=True),
             Parameter("beta", 0.02, 20.0, "1", "exponent with which a fall saturates", log=True),
-            Parameter("gamma", -1.0, 3.0, "1", "exponent of the dependence of that rate on the lr"),
+            Parameter("gamma", 0.0, 1.0, "1", "exponent of the dependence of that rate on the lr"),
         )
 
     @property

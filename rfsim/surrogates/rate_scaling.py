@@ -10,7 +10,7 @@ from rfsim.checks import InputError, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import learning_rate, observed_steps
-from rfsim.surrogates.law import Parameter, register
+from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.sums import Terms, terms
 
 _START_A1 = (0.3, 0.5, 0.8, 0.5, 0.5, 0.3, 0.8)

@@ -19,13 +19,13 @@ _BENDS = (1e-8, 4e-4, 8e-3, 5e-2, 0.15, 0.4, _RANGE)  # half-range of e about it
 class Terms(NamedTuple):
     """The terms of all m observations, those of one observation together.
 
-    count : m. rows : observations that have terms. first : the first term of each of these.
+    observations : m. rows : observations that have terms. first : the first term of each of these.
     lag : S of the observation less the place of the term, per term.
     weight : per term.
     node : per term, index into `place` and `extra`. place, extra : (k,) s and e of the nodes.
     """
 
-    count: int
+    observations: int
     rows: np.ndarray
     first: np.ndarray
     lag: np.ndarray
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
 
     def total(self, values: np.ndarray) -> np.ndarray:
         """Sum of weight times values, both per term, for each observation (m,)."""
-        result = np.zeros(self.count)
+        result = np.zeros(self.observations)
         if len(self.rows):
             result[self.rows] = np.add.reduceat(self.weight * values, self.first)
         return result
