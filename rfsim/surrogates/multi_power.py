@@ -36,6 +36,9 @@ class MultiPower:
     from k on, update k itself included. The lr before the first update is 0. The sum over k runs over all updates; it
     is evaluated with few terms per observation, to about 1e-8 of the sum of the absolute values of its terms.
 
+    gamma is fitted in [0, 1]. At 0 a fall acts over a stretch of the clock S, at 1 over a number of updates; above 1 a
+    fall to an ever smaller lr would act ever faster, in updates, and one to lr 0 at once.
+
     At an update whose lr is 0 the bracket is 1 as soon as the clock has moved since, its limit, and 0 before.
 
     Options

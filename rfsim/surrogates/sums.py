@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rfsim.checks import whole_number
+
 _LEAF = 8  # steps that are summed as they are
 _RANGE = 0.7  # largest half-range of e in a block: a factor e^1.4 of the lr
 _BENDS = (1e-8, 4e-4, 8e-3, 5e-2, 0.15, 0.4, _RANGE)  # half-range of e about its trend -> 1, 2, 3... nodes
@@ -74,7 +76,12 @@ def terms(
     extra : (n,) second coordinate, or None.
     nodes : Chebyshev nodes of a block in its place; 8 leaves about 1e-7 of the sum of |weight_j f|. 0 sums all points.
     from_zero : f is smooth in the place itself only on the scale of the place, as a power of it is.
+
+    Raises
+    ------
+    InputError : for a number of nodes that is not a whole number from 0 on.
     """
+    nodes = whole_number("nodes", nodes, least=0)
     kept = np.flatnonzero(weight != 0.0)
     at, count = np.asarray(at, dtype=np.float64), np.searchsorted(kept, until, side="left")
     points, heavy = place[kept], weight[kept]
@@ -128,7 +135,7 @@ def _blocks(
     bend, node_e = bend - shift[:, None], node_e + shift[:, None]
     radius = np.abs(bend).max(1)
     order = np.searchsorted(_BENDS, radius) + 1
-    usable = (e.max(1) - e.min(1) <= 2.0 * _RANGE) & (nodes * order < size)
+    usable = (e.max(1) - e.min(1) <= 2.0 * _RANGE) & (nodes * order < present.sum(1))
     if from_zero:
         usable &= high - low <= low
     many = np.where(usable, nodes * order, 0)
@@ -166,7 +173,7 @@ def _trend(basis: np.ndarray, e: np.ndarray, at_nodes: np.ndarray) -> tuple[np.n
     solved = np.linalg.solve(square, right)
     fitted = columns @ solved
     miss = np.abs(fitted[:, :, 0] + flat[:, None] - e).max(1)
-    rough = (miss > 1e-3 * spread) | (np.abs(at_nodes @ solved).max((1, 2)) > 0.6 * spread)
+    rough = (miss > 1e-5 * spread) | (np.abs(at_nodes @ solved).max((1, 2)) > 0.6 * spread)
     if rough.any():
         solved[rough] = 0.0
         solved[rough, :2] = np.linalg.solve(square[rough, :2, :2], right[rough, :2])

@@ -1,0 +1,118 @@
+"""Sums over earlier steps: few terms per observation against the literal sum over all of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rfsim.checks import InputError
+from rfsim.surrogates.sums import terms
+
+PEAK = 3e-4
+
+
+def rates(kind, steps, rng):
+    """Learning rates of `steps` steps, with a warm-up over the first tenth."""
+    u = (np.arange(steps) + 1.0) / steps
+    shape = {
+        "constant": np.ones(steps),
+        "cosine": 0.5 * (1.0 + np.cos(np.pi * u)),
+        "linear": np.minimum(1.0, 4.0 * (1.0 - u)),
+        "exponential": np.where(u > 0.7, 10.0 ** (-(u - 0.7) / 0.3), 1.0),
+        "noise": np.exp(rng.normal(0.0, 0.3, steps)),
+        "polygon": np.interp(u, np.linspace(0.0, 1.0, 31), np.exp(rng.normal(0.0, 0.5, 31))),
+        "pauses": np.where(rng.random(steps) < 0.3, 0.0, 1.0) * (1.1 - u),
+        "stairs": 0.5 ** np.floor(5.0 * u),
+    }[kind]
+    return PEAK * shape * np.minimum(1.0, 10.0 * u)
+
+
+KINDS = ("constant", "cosine", "linear", "exponential", "noise", "polygon", "pauses", "stairs")
+
+
+def literal(function, at, until, place, weight, extra):
+    """The sum, and the sum of absolute values, observation by observation."""
+    total, size = np.zeros(len(at)), np.zeros(len(at))
+    for i, (now, n) in enumerate(zip(at, until, strict=True)):
+        values = weight[:n] * function(np.maximum(now - place[:n], 0.0), extra[:n])
+        total[i], size[i] = values.sum(), np.abs(values).sum()
+    return total, size
+
+
+def saturating(lag, extra):
+    """The bracket of the multi-power law: its time scale is below one step."""
+    return 1.0 - (1.0 + 2.0 * np.exp(-0.65 * extra) * lag) ** -0.6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 10**6), steps=st.integers(1, 3000))
+def test_equals_the_literal_sum(kind, seed, steps):
+    rng = np.random.default_rng(seed)
+    lr = rates(kind, steps, rng)
+    clock = np.concatenate([[0.0], np.cumsum(lr)])
+    until = np.unique(rng.integers(0, steps + 1, 12))
+    drop, extra = -np.diff(lr, prepend=0.0), np.log(np.maximum(lr, 1e-60))
+    found = terms(clock[until], until, clock[:-1], drop, extra)
+    wanted, size = literal(saturating, clock[until], until, clock[:-1], drop, extra)
+    got = found.total(saturating(found.lag, found.extra[found.node]))
+    assert (np.abs(got - wanted) <= 1e-6 * size + 1e-300).all()
+
+    def fading(lag, _):
+        return (1.0 + lag / PEAK) ** -1.3
+
+    found = terms(clock[until], until, clock[1:], lr**2)
+    wanted, size = literal(fading, clock[until], until, clock[1:], lr**2, extra)
+    assert np.abs(found.total(fading(found.lag, 0.0)) - wanted).max() <= 1e-7 * size.max() + 1e-300
+
+
+@pytest.mark.parametrize("kind", ["cosine", "polygon", "pauses"])
+def test_without_nodes_every_step_is_a_term(kind):
+    lr = rates(kind, 700, np.random.default_rng(5))
+    clock = np.concatenate([[0.0], np.cumsum(lr)])
+    until = np.array([0, 1, 5, 350, 700])
+    found = terms(clock[until], until, clock[1:], lr, nodes=0)
+    assert len(found.lag) == sum(int((lr[:n] > 0).sum()) for n in until)
+    np.testing.assert_allclose(found.total(np.ones_like(found.lag)), clock[until], rtol=1e-13, atol=1e-18)
+
+
+def test_a_source_that_is_a_power_of_the_place():
+    lr = rates("cosine", 20000, np.random.default_rng(0))
+    clock = np.concatenate([[0.0], np.cumsum(lr)]) / PEAK
+    until = np.array([3, 40, 2000, 2001, 9999, 20000])
+    place, weight = clock[1:-1], -np.diff(lr)
+    found = terms(clock[until], until - 1, place, weight, from_zero=True)
+    got = found.total(found.place[found.node] ** -0.8 * np.log1p(0.3 * found.lag))
+    for value, now, n in zip(got, clock[until], until - 1, strict=True):
+        each = weight[:n] * place[:n] ** -0.8 * np.log1p(0.3 * (now - place[:n]))
+        assert abs(value - each.sum()) <= 1e-7 * np.abs(each).sum()
+
+
+def test_more_nodes_are_more_accurate_and_terms_grow_with_the_logarithm():
+    lr = rates("cosine", 100_000, np.random.default_rng(0))
+    clock = np.concatenate([[0.0], np.cumsum(lr)])
+    until = np.linspace(1, 100_000, 40).astype(int)
+    drop, extra = -np.diff(lr, prepend=0.0), np.log(np.maximum(lr, 1e-60))
+    wanted, size = literal(saturating, clock[until], until, clock[:-1], drop, extra)
+    errors = []
+    for nodes in (3, 5, 8):
+        found = terms(clock[until], until, clock[:-1], drop, extra, nodes=nodes)
+        got = found.total(saturating(found.lag, found.extra[found.node]))
+        errors.append(float((np.abs(got - wanted) / size).max()))
+        assert len(found.lag) < 700 * len(until)  # of 100 000 steps
+    assert errors[0] < 1e-3
+    assert errors[1] < 0.1 * errors[0]
+    assert errors[2] < 0.1 * errors[1]
+    assert errors[2] < 1e-8
+
+
+def test_observations_without_terms_sum_to_nothing():
+    found = terms(np.array([0.0, 1.0, 2.0]), np.array([0, 1, 2]), np.array([0.0, 1.0]), np.array([0.0, 3.0]))
+    assert found.total(np.ones_like(found.lag)).tolist() == [0.0, 0.0, 3.0]
+    found = terms(np.array([1.0]), np.array([2]), np.array([0.0, 1.0]), np.zeros(2))
+    assert found.total(np.ones_like(found.lag)).tolist() == [0.0]
+
+
+def test_nodes_must_be_a_whole_number():
+    for nodes in (-1, 2.5):
+        with pytest.raises(InputError, match="nodes"):
+            terms(np.array([1.0]), np.array([1]), np.array([0.0]), np.ones(1), nodes=nodes)
