@@ -219,9 +219,7 @@ def optimum_spread(
     """
     checked, budget = _checked(values), positive_number("compute", compute)
     if (samples is None) == (covariance is None):
-        raise InputError(
-            "one of samples and covariance must be given, got both or none; pass bootstrap(fit)"
-        )
+        raise InputError("one of samples and covariance must be given, got both or none; pass bootstrap(fit)")
     level = positive_number("level", level)
     if level >= 1.0:
         raise InputError(f"level must be below 1, got {level:g}; pass for example 0.95")

@@ -272,19 +272,20 @@ def fit_points(
 def bootstrap(fit: PointsFit, *, resamples: int = 1000, seed: int = 0) -> FloatArray:
     """Parameters (resamples, 5) refitted, from the fit, to points drawn with replacement; all resamples at once.
 
-    The standard errors are the standard deviations of the columns. Resamples that do not settle are left out.
+    Their standard deviations are standard errors. Resamples without an optimum or six different points are left out.
 
     Raises
     ------
-    RunError : if more than one in twenty resamples does not settle.
+    RunError : if more than one in twenty is left out.
     """
     resamples, count = whole_number("resamples", resamples, least=2), len(fit.points)
     weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), size=resamples)
     chunks = np.array_split(weights.astype(np.float64), -(-resamples // 500))
     parts = [_solve(fit.points, fit.values, chunk, fit.method, fit.delta) for chunk in chunks]
     values, _, settled = (np.concatenate(column) for column in zip(*parts, strict=True))
+    settled &= (weights > 0).sum(axis=1) > 5
     if settled.mean() < 0.95:
-        raise RunError(f"{int((~settled).sum())} of {resamples} resamples did not settle; the points are too few")
+        raise RunError(f"{int((~settled).sum())} of {resamples} resamples fix no parameters; the points are too few")
     return values[settled]
 
 
