@@ -41,15 +41,16 @@ class FunctionalScaling:
     (c_3 + T_i^(-s)) (1 - (1 + c_4 (T - T_i))^(-g)), c_2 = A_1/(c_4 g) and c_3 = A_0/A_1 (`practical`): the same law,
     but c_2 changes its sign through infinity where q_K passes 1, which A_0 and A_1 do not.
 
-    T is the sum of eta over the updates before the observation, T_i that before update i. The sum runs over all
-    changes of the lr after the first update, whose own T_i is 0; the memory of the initial lr is constant in the
-    window of a fit, or part of the first two terms. It is evaluated with few terms per observation, to about 1e-8 of
+    T is the sum of eta over the updates before the observation, T_i that before update i. The sum runs over the
+    changes of the lr; that to the lr of the first update, at T_i = 0, is left out: the memory of an lr that stays is
+    part of the first two terms. The sum is evaluated with few terms per observation, to about 1e-8 of
     the sum of the absolute values of its terms. The batch is fixed within a fit and part of the amplitudes.
 
     Options
     -------
     q_memory : a fixed q_K, or None (fitted).
-    warmup_in_memory : whether the rises of the lr in the warm-up enter the sum, default True.
+    warmup_in_memory : whether the rises of the lr in the warm-up enter the sum, default False: T_i^(-s) is largest
+        there, which the form is not made for, and a fit can then end in a second optimum.
     lr_unit : unit of eta; None until `calibrated`, which takes the largest lr of the runs.
     nodes : accuracy of the sum, see `rfsim.surrogates.sums.terms`; 0 sums update by update.
 
@@ -57,7 +58,7 @@ class FunctionalScaling:
     """
 
     q_memory: float | None = None
-    warmup_in_memory: bool = True
+    warmup_in_memory: bool = False
     lr_unit: float | None = None
     nodes: int = 8
 

@@ -44,15 +44,15 @@ class Momentum:
     Options
     -------
     lam : a fixed lam in [0, 1), or None (fitted).
-    warmup_in_memory : whether the rises of the lr in the warm-up enter the falls, default True. The lr before the
-        first update is 0.
+    warmup_in_memory : whether the rises of the lr in the warm-up count as negative falls, default False. The lr
+        before the first update is 0.
     lr_unit : unit of eta; None until `calibrated`, which takes the largest lr of the runs.
 
     Source: theory, section 7.4 (an empirical form).
     """
 
     lam: float | None = None
-    warmup_in_memory: bool = True
+    warmup_in_memory: bool = False
     lr_unit: float | None = None
 
     @property
