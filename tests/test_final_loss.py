@@ -297,6 +297,16 @@ def test_the_share_counts_starts_that_end_elsewhere(monkeypatch):
     assert fit_points(grid(), starts=starts).share == 0.25
 
 
+@pytest.mark.parametrize("method", ["huber", "free-scale"])
+def test_an_optimum_beyond_the_bounds_is_said(method):
+    """A term that only the smallest models have: the exponent that fits it lies above 4."""
+    data = grid()
+    steep = 1.8 + 0.5 * (data.model_size / 1e7) ** -6.0 + 2000.0 * data.tokens**-0.36
+    noise = np.exp(0.001 * np.random.default_rng(0).standard_normal(len(data)))
+    with pytest.raises(RunError, match=r"must settle within the bounds of the law, .* a term may be absent"):
+        fit_points(points(data.model_size, data.tokens, steep * noise), method=method)
+
+
 def test_descents_that_do_not_end_are_an_error(monkeypatch):
     monkeypatch.setattr("rfsim.surrogates.final_loss.descend", lambda *_, **__: Minimum(TRUE, 1.0, 300, False))
     with pytest.raises(RunError, match="no descent of the final-loss law converged"):

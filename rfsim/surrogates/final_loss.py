@@ -189,8 +189,7 @@ class FinalLoss:
         }
 
 
-_GAIN = 1e-13  # a descent ends where the next step promises less than this share of the objective
-_ROUGH = 1e-6  # the same on the way to a narrower width
+_GAIN, _ROUGH = 1e-13, 1e-6  # a descent ends where a step promises less of the objective; the same on the way there
 _NARROWING = 0.25  # of the width of the loss from one descent to the next
 
 
@@ -254,15 +253,15 @@ def fit_points(
     coordinates = Coordinates(law, law.centres((seen,)), {})
     if starts is None:
         starts = np.stack([project(law, one, fitted, coordinates)[0] for one in law.starts((seen,), (data.loss,))])
-    widths = [*(width for width in (1.0, 0.03) if width > delta), delta]
-    ends = [descend(law, values_of(law, one), fitted, coordinates, deltas=widths) for one in starts]
+    ends = [descend(law, values_of(law, one), fitted, coordinates, deltas=(1.0, 0.03, delta)) for one in starts]
     best = min(ends, key=lambda end: end.objective)
     if not best.converged:
         raise RunError("no descent of the final-loss law converged; the points do not determine its five parameters")
     share = float(np.mean([end.objective <= best.objective * (1.0 + 1e-6) + 1e-18 for end in ends]))
-    (values,), (scale,), settled = _solve(data, best.values, np.ones((1, len(data))), method, delta)
-    if not settled[0]:
-        raise RunError("the fit did not settle at its optimum; an amplitude may be 0: fit fewer terms or add points")
+    (values,), (scale,), (settled,) = _solve(data, best.values, np.ones((1, len(data))), method, delta)
+    if not settled:
+        told = f"got E, A, B, alpha, beta = {values.round(4)}; a term may be absent or the points too few"
+        raise RunError(f"the fit must settle within the bounds of the law, {told}")
     rho = huber(np.log(law.evaluate(values, seen, gradient=False)[0] / data.loss) / scale, delta)
     constant = np.log(np.sqrt(2.0 * np.pi) * erf(delta / np.sqrt(2.0)) + 2.0 * np.exp(-0.5 * delta**2) / delta)
     free = len(data) * (np.log(scale) + constant) if method == "free-scale" else 0.0
@@ -289,10 +288,11 @@ def bootstrap(fit: PointsFit, *, resamples: int = 1000, seed: int = 0) -> FloatA
     return values[settled]
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def _solve(
     data: Points, start: FloatArray, weights: FloatArray, method: str, delta: float
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
-    """Values (R, 5), scales (R,) and whether settled (R,) for weights (R, n) of the points."""
+    """Values (R, 5), scales (R,) and whether settled within bounds (R,), for weights (R, n) of the points."""
     size, tokens = np.log(data.model_size), np.log(data.tokens)
     centre = np.array([0.0, size.mean(), tokens.mean()])
     logs = np.log(np.maximum(start[:3], 1e-12)) - np.array([0.0, *start[3:]]) * centre
@@ -310,9 +310,10 @@ def _solve(
             break
         last = bool((width * _NARROWING <= target).all())
         width = np.where(width * _NARROWING > target, width * _NARROWING, target)
+    places[:, 1:3] += places[:, 3:] * centre[1:]
     values = np.concatenate([np.exp(places[:, :3]), places[:, 3:]], axis=1)
-    values[:, 1:3] *= np.exp(places[:, 3:] * centre[1:])
-    return values, scale, settled
+    low, high = (np.array([getattr(one, end) for one in FinalLoss().parameters]) for end in ("low", "high"))
+    return values, scale, settled & ((values >= low) & (values <= high)).all(axis=1)
 
 
 def _scale(size: FloatArray, weights: FloatArray, total: FloatArray, delta: float) -> FloatArray:
