@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from shared_data import shared
 
-import rfsim.surrogates.multi_power
+import rfsim.surrogates.multi_power  # noqa: F401  (the law registers itself when imported)
 from rfsim.logs import run
 from rfsim.schedules import from_arrays
 from rfsim.surrogates import fit, law

@@ -13,10 +13,10 @@ from rfsim.surrogates.changes import learning_rate, observed_steps
 from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.sums import Terms, terms
 
-_START_A1 = (0.3, 0.5, 0.8, 0.5, 0.5, 0.3, 0.8)
-_START_A2 = (0.7, 1.0, 1.5, 0.5, 2.0, 0.3, 4.0)
-_START_LAG = (0.1, 0.03, 0.03, 0.01, 0.1, 0.003, 0.3)  # B_2/a_2 over the longest clock
-_START_AGE = (0.003, 0.003, 0.003, 0.03, 0.03, 0.0003, 0.1)  # B_1 over the longest clock
+_START_A1 = (0.3, 0.5, 0.8, 0.5, 0.5, 0.3)
+_START_A2 = (0.7, 1.0, 1.5, 0.5, 2.0, 0.3)
+_START_LAG = (0.1, 0.03, 0.03, 0.01, 0.1, 0.003)  # B_2/a_2 over the longest clock
+_START_AGE = (0.003, 0.003, 0.003, 0.03, 0.01, 0.0003)  # B_1 over the longest clock
 
 
 class Injections(NamedTuple):
@@ -119,7 +119,7 @@ class _RateScaling:
         return loss, np.stack(columns, axis=1)
 
     def starts(self, prepared: Sequence[Injections], losses: Sequence[np.ndarray]) -> np.ndarray:
-        """Seven starts over exponents and time scales."""
+        """Six starts over exponents and time scales."""
         longest = max(max(float(one.clock.max()) for one in prepared), 1.0)
         grid = zip(_START_A1, _START_A2, _START_LAG, _START_AGE, strict=True)
         rows = [[0.0, 0.0, age * longest, a_1, 0.0, lag * longest * a_2, a_2] for a_1, a_2, lag, age in grid]
