@@ -203,13 +203,14 @@ def logs(values, compute):
 @given(st.integers(0, 10**6), st.floats(18.0, 26.0))
 def test_spread_from_a_covariance_is_the_delta_method(seed, log_compute):
     compute = 10.0**log_compute
-    root = np.random.default_rng(seed).standard_normal((5, 5)) * np.array([0.02, 100.0, 900.0, 0.01, 0.01])[:, None]
+    root = np.random.default_rng(seed).standard_normal((5, 5)) * np.array([0.02, 0.3, 0.6, 0.01, 0.01])[:, None]
     found = optimum_spread(REFIT, compute, covariance=root @ root.T, level=0.9)
     slopes = np.empty((3, 5))
     for at in range(5):
         step = np.zeros(5)
         step[at] = 1e-5 * VALUES[at]
         slopes[:, at] = (logs(VALUES + step, compute) - logs(VALUES - step, compute)) / (2.0 * step[at])
+    slopes[:, 1:3] *= VALUES[1:3]  # the covariance is that of log A and log B
     error = np.sqrt(np.diag(slopes @ root @ root.T @ slopes.T))
     assert list(found) == ["model_size", "tokens", "size_exponent"]
     for one, centre, wanted in zip(found.values(), logs(VALUES, compute), error, strict=True):
@@ -229,7 +230,9 @@ def test_spread_from_samples_has_the_percentiles_of_the_samples():
         np.testing.assert_allclose(one.log_stderr, np.std(drawn[:, at], ddof=1), rtol=1e-9)
         np.testing.assert_allclose([one.low, one.high], np.exp(np.percentile(drawn[:, at], [2.5, 97.5])), rtol=1e-9)
         assert one.low < one.value < one.high
-    both = optimum_spread(REFIT, 1e23, covariance=np.cov(samples.T))
+    moved = samples.copy()
+    moved[:, 1:3] = np.log(samples[:, 1:3])
+    both = optimum_spread(REFIT, 1e23, covariance=np.cov(moved.T))
     for one, other in zip(found.values(), both.values(), strict=True):
         assert one.log_stderr == pytest.approx(other.log_stderr, rel=0.1)  # the spread of the samples is small
 

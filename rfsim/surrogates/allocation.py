@@ -209,8 +209,9 @@ def optimum_spread(
     Parameters
     ----------
     samples : (R, 5) refitted values (`bootstrap`): standard errors of the logarithms and percentiles; or else
-    covariance : (5, 5) of the values: derivatives of the closed form, and the interval of a normal logarithm. The
-        amplitudes and exponents of one fit are strongly correlated, so the diagonal alone is of no use.
+    covariance : (5, 5) of E, log A, log B, alpha, beta: derivatives of the closed form, and the interval of a normal
+        logarithm. In A and B themselves, which fits leave uncertain by large factors, the form is too curved for this;
+        and they are so correlated with the exponents that the diagonal alone is of no use.
     level : of the interval, between 0 and 1.
 
     Raises
@@ -252,15 +253,15 @@ def _logs(values: FloatArray, pairs: float) -> FloatArray:
 
 
 def _slopes(values: FloatArray, pairs: float) -> FloatArray:
-    """Derivatives (3, 5) of `_logs` by the values."""
-    _, by_size, by_tokens, alpha, beta = values
+    """Derivatives (3, 5) of `_logs` by E, log A, log B, alpha, beta."""
+    _, _, _, alpha, beta = values
     both = alpha + beta
     size = _logs(values, pairs)[0]
     row = np.array(
         [
             0.0,
-            1.0 / by_size,
-            -1.0 / by_tokens,
+            1.0,
+            -1.0,
             1.0 / alpha - size,
             -1.0 / beta - size + np.log(pairs),
         ]

@@ -260,7 +260,7 @@ def fit_points(
     share = float(np.mean([end.objective <= best.objective * (1.0 + 1e-6) + 1e-18 for end in ends]))
     (values,), (scale,), (settled,) = _solve(data, best.values, np.ones((1, len(data))), method, delta)
     if not settled:
-        told = f"got E, A, B, alpha, beta = {values.round(4)}; a term may be absent or the points too few"
+        told = f"got E, A, B, alpha, beta = {values.round(4).tolist()}; a term may be absent or the points too few"
         raise RunError(f"the fit must settle within the bounds of the law, {told}")
     rho = huber(np.log(law.evaluate(values, seen, gradient=False)[0] / data.loss) / scale, delta)
     constant = np.log(np.sqrt(2.0 * np.pi) * erf(delta / np.sqrt(2.0)) + 2.0 * np.exp(-0.5 * delta**2) / delta)
