@@ -5,16 +5,25 @@
 
 from rfsim.surrogates.fitting import FitWarning, fit
 from rfsim.surrogates.forcing_memory import ForcingMemory
+from rfsim.surrogates.functional_scaling import FunctionalScaling
 from rfsim.surrogates.laws import Law, Parameter, law, law_names, law_record
+from rfsim.surrogates.momentum import Momentum
+from rfsim.surrogates.multi_power import MultiPower
+from rfsim.surrogates.rate_scaling import EffectiveRateScaling, RateScaling
 from rfsim.surrogates.result import FitResult, Prediction, RunRecord
 
 __all__ = [
+    "EffectiveRateScaling",
     "FitResult",
     "FitWarning",
     "ForcingMemory",
+    "FunctionalScaling",
     "Law",
+    "Momentum",
+    "MultiPower",
     "Parameter",
     "Prediction",
+    "RateScaling",
     "RunRecord",
     "fit",
     "law",
