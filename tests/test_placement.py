@@ -65,7 +65,8 @@ def wedges(log_covariance):
 @given(st.floats(0.05, 5.0), st.floats(0.05, 5.0))
 def test_cells_are_those_of_the_map(q_forcing, q_memory):
     index = _cells(np.array([q_forcing]), np.array([q_memory]))[0]
-    assert LABELS[index] == regime_from_exponents(q_forcing, q_memory).default_label
+    found = regime_from_exponents(q_forcing, q_memory)
+    assert LABELS[index] in (found.neighbours or (found.label,))  # the map has lines of width 1e-12
 
 
 @pytest.mark.parametrize("pair", [(1.0, 1.0), (0.5, 0.5), (0.5, 1.0), (1.0, 0.5), (1.0, 2.0), (2.0, 1.0), (2.0, 2.0)])
