@@ -6,6 +6,8 @@ import numpy as np
 
 _ROWS = 64  # observations handled together: those of one block share the kinks that lie before its last one
 _NEAR = 0.05  # below this the divided differences use their series
+_SHORT = 0.1  # observations with c T (1 + q) below this use the power series of the kernel
+_POWERS = 12  # terms of that series
 
 
 class Kinks(NamedTuple):
@@ -50,7 +52,10 @@ def memory_integrals(
 
     Integrating by parts twice leaves sum_i jump_i K1(T - u_i) + bend_i K2(T - u_i) over the kinks u_i before T, with
     K1 the integral of the kernel from 0 and K2 that of K1. With L = log(1 + c x), a = 1 - q and
-    E_a = (exp(a L) - 1)/a: K1 = E_a/c and K2 = (exp(L) E_a - E_(a+1))/c^2; q = 1 and q = 2 are ordinary values.
+    E_a = (exp(a L) - 1)/a: K1 = E_a/c and K2 = (exp(L) E_a - E_(a+1))/c^2; q = 1 and q = 2 are ordinary values. Where
+    c T is small those differences would lose their digits, and the power series in c x is summed instead. The rounding
+    error is some 1e-15 times the sum of |jump| K1 + |bend| K2, which is far above the integral itself if g has ramps
+    that are short compared with T.
 
     Parameters
     ----------
@@ -72,6 +77,12 @@ def memory_integrals(
             continue
         lag = np.maximum(at[rows, None] - place[None, :n], 0.0)
         steps, bends = jump[:n], bend[:n]
+        if c * (1.0 + q) * float(lag[:, 0].max()) < _SHORT:
+            parts = _short(lag, c * lag, q, gradient)
+            value[rows] = parts[0] @ steps + parts[1] @ bends
+            if by_q is not None and by_c is not None:
+                by_q[rows], by_c[rows] = parts[2] @ steps + parts[3] @ bends, parts[4] @ steps + parts[5] @ bends
+            continue
         scaled = c * lag
         log = np.log1p(scaled)
         first, second = _divided(log, a), _divided(log, a + 1.0)
@@ -86,6 +97,25 @@ def memory_integrals(
         kernel = (1.0 + a * first) / (1.0 + scaled)
         by_c[rows] = (lag * kernel - once) @ steps + (lag * once - 2.0 * twice) @ bends
     return Integrals(value, by_q, by_c)
+
+
+def _short(lag: np.ndarray, scaled: np.ndarray, q: float, gradient: bool) -> list[np.ndarray]:
+    """K1 and K2 at lags from their power series in c x, then their derivatives in q, then those in log c.
+
+    (1 + s)^(-q) = sum_k b_k s^k with b_k = -(q + k - 1)/k b_(k-1), integrated once and twice.
+    """
+    b, slope = np.zeros(_POWERS), np.zeros(_POWERS)  # coefficients and their derivatives in q
+    b[0] = 1.0
+    for k in range(1, _POWERS):
+        b[k] = -(q + k - 1.0) / k * b[k - 1]
+        slope[k] = -(b[k - 1] + (q + k - 1.0) * slope[k - 1]) / k
+    power = np.arange(_POWERS)
+    once, twice = 1.0 / (power + 1.0), 1.0 / ((power + 1.0) * (power + 2.0))
+    sums = [b * once, b * twice]
+    if gradient:
+        sums += [slope * once, slope * twice, power * b * once, power * b * twice]
+    square = lag**2
+    return [(square if number % 2 else lag) * np.polyval(one[::-1], scaled) for number, one in enumerate(sums)]
 
 
 def _divided(log: np.ndarray, a: float) -> np.ndarray:

@@ -30,13 +30,13 @@ def pieces(increment: np.ndarray, rate: np.ndarray, *, tolerance: float = _TOLER
     ----------
     increment : (N,) clock increments >= 0; a step that moves no clock injects nothing and is left out.
     rate : (N,) values >= 0.
-    tolerance : a piece that is not a single step differs from the steps in it by at most this share of the largest
-        rate, and has their integral over the clock exactly.
+    tolerance : a piece of several steps differs from each of them, at its middle, by at most this share of the
+        largest rate, and has their integral over the clock exactly.
 
     Returns
     -------
     Pieces. Steps of equal rate become one piece exactly; where the rate changes, halves of halves are merged into
-    straight lines as long as the tolerance allows; a jump stays a jump.
+    straight lines as long as the tolerance allows; a jump stays a jump, and so do two of them one step apart.
 
     Raises
     ------
@@ -48,8 +48,10 @@ def pieces(increment: np.ndarray, rate: np.ndarray, *, tolerance: float = _TOLER
     moving = step > 0.0
     if not moving.any():
         raise InputError("the clock never moves (lr 0 at every step); give a schedule with a positive lr")
-    step, value = step[moving], value[moving]
-    clock = intrinsic_time(step)
+    clock, value = intrinsic_time(step[moving]), value[moving]
+    longer = np.diff(clock) > 0.0  # a step below the resolution of the clock adds nothing
+    clock, value = clock[np.concatenate([[True], longer])], value[longer]
+    step = np.diff(clock)
     largest = float(value.max()) or 1.0
     runs = np.flatnonzero(np.concatenate([[True], np.abs(np.diff(value)) > _SLIVER * largest]))
     runs = np.append(runs, len(value))
@@ -63,7 +65,8 @@ def pieces(increment: np.ndarray, rate: np.ndarray, *, tolerance: float = _TOLER
     while first.size:
         low, high, worst = _chords(first, last, clock, middle, value, step, area)
         single = last - first == 1
-        good = single | (worst <= tolerance * largest)
+        apart = (last - first == 2) & (np.abs(value[last - 1] - value[first]) > tolerance * largest)  # always on a line
+        good = single | ((worst <= tolerance * largest) & ~apart)
         low, high = np.where(single, value[first], low), np.where(single, value[first], high)
         starts.append(first[good])
         stops.append(last[good])
