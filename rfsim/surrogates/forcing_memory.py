@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfsim.checks import InputError, positive_number
+from rfsim.checks import InputError, finite_number, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
+from rfsim.surrogates.changes import largest_lr, learning_rate, observed_steps
 from rfsim.surrogates.kernel import kinks, memory_integrals
 from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.pieces import Pieces, pieces
@@ -92,27 +93,41 @@ class ForcingMemory:
         return ("L_inf", "A_F", "A_0", "A_1")
 
     def calibrated(self, runs: Sequence[Run]) -> "ForcingMemory":
-        """Take the largest lr of the runs as unit of lr, and their median batch as unit of the batch."""
+        """Take the largest lr of the runs as unit of lr, and their median batch as unit of the batch.
+
+        Raises
+        ------
+        InputError : if no run has a positive lr.
+        """
         if self.lr_unit is not None and self.batch_unit is not None:
             return self
-        lr = max(float(np.max(run.schedule.lr)) for run in runs)
+        lr = largest_lr(runs)
         batch = float(np.median(np.concatenate([np.asarray(run.schedule.batch) for run in runs])))
         return replace(self, lr_unit=self.lr_unit or lr, batch_unit=self.batch_unit or batch)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Path:
-        """Clocks at the rows of the run (or at steps `at`), and its injection as few linear pieces."""
+        """Clocks at the rows of the run (or at steps `at`), and its injection as few linear pieces.
+
+        Raises
+        ------
+        InputError : without units, for powers or units that are not positive, or steps outside the schedule.
+        """
         if self.lr_unit is None or self.batch_unit is None:
             raise InputError("the law has no units yet; call calibrated(runs), or give lr_unit and batch_unit")
         power = positive_number("clock_power", self.clock_power)
-        injected = 1.0 + power if self.injection_power is None else self.injection_power
-        lr = np.asarray(run.schedule.lr, dtype=np.float64) / self.lr_unit
-        batch = np.asarray(run.schedule.batch, dtype=np.float64) / self.batch_unit
-        steps = np.asarray(run.step if at is None else at)
+        forcing_power = positive_number("forcing_power", self.forcing_power)
+        injected = (
+            1.0 + power if self.injection_power is None else finite_number("injection_power", self.injection_power)
+        )
+        if self.q_memory is not None:
+            positive_number("q_memory", self.q_memory)
+        lr = learning_rate(run) / positive_number("lr_unit", self.lr_unit)
+        batch = np.asarray(run.schedule.batch, dtype=np.float64) / positive_number("batch_unit", self.batch_unit)
+        index = observed_steps(run, at)
         moving = lr > 0.0
         increment = np.where(moving, lr, 0.0) ** power
         rate = np.where(moving, np.where(moving, lr, 1.0) ** (injected - power), 0.0) / batch
-        memory, forcing = intrinsic_time(increment), intrinsic_time(lr**self.forcing_power)
-        index = np.asarray(steps, dtype=np.int64)
+        memory, forcing = intrinsic_time(increment), intrinsic_time(lr**forcing_power)
         return _path(
             pieces(increment, rate), forcing[index], memory[index], lambda edge: np.interp(edge, memory, forcing)
         )
