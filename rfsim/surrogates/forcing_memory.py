@@ -14,7 +14,8 @@ from rfsim.surrogates.kernel import kinks, memory_integrals
 from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.pieces import Pieces, pieces
 
-_PER_FOLD = 12  # nodes of the source per e-fold of the forcing clock, before halving
+_PER_FOLD = 24  # cells of the source per e-fold of the forcing clock
+_GAUSS = 0.5 * np.array([[1.0 - 3.0**-0.5], [1.0 + 3.0**-0.5]])  # places in a cell where its line meets the source
 _START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
 _START_LAG = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.05, 0.02, 0.01)  # over the longest memory clock
 _START_Q_FORCING = (0.10, 0.20, 0.35, 0.55, 0.80, 1.2, 0.9, 0.6, 0.3)
@@ -25,17 +26,16 @@ class Path(NamedTuple):
 
     forcing : (m,) forcing clock at the observations.
     memory : (m,) memory clock at the observations.
-    edges : (n+1,) memory clock of the nodes, an even number n of cells.
-    source : (n+1,) forcing clock of the nodes.
-    left, right : (n,) injection rate at the two ends of each cell.
+    edges : (n+1,) memory clock of the edges of n cells.
+    log_source : (2, n) log (1 + forcing clock) at Gauss's two points of each cell.
+    rate : (2, n) injection rate there.
     """
 
     forcing: np.ndarray
     memory: np.ndarray
     edges: np.ndarray
-    source: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
+    log_source: np.ndarray
+    rate: np.ndarray
 
 
 @register
@@ -138,11 +138,11 @@ class ForcingMemory:
         """Loss (m,) and gradient (m, 7), or (m, 6) with a fixed q_K."""
         l_inf, a_f, q_f, a_0, a_1, c = values[:6]
         q = self.q_memory if self.q_memory is not None else values[6]
-        log_forcing, log_source = np.log1p(prepared.forcing), np.log1p(prepared.source)
+        log_forcing, log_source = np.log1p(prepared.forcing), prepared.log_source
         decay, source = np.exp(-q_f * log_forcing), np.exp(-q_f * log_source)
-        injections = [np.ones_like(source), source] + ([-log_source * source] if gradient else [])
-        changes = [_refined(prepared, one) for one in injections]
-        jumps, bends = (np.stack([change[part] for change in changes], axis=1) for part in (0, 1))
+        sources = [np.ones_like(source), source] + ([-log_source * source] if gradient else [])
+        changes = [_lines(prepared, one) for one in sources]
+        jumps, bends = (np.stack(parts, axis=1) for parts in zip(*changes, strict=True))
         order = np.argsort(prepared.memory, kind="stable")
         found = memory_integrals(prepared.memory[order], prepared.edges[:-1], jumps, bends, c, q, gradient=gradient)
         back = np.argsort(order, kind="stable")
@@ -183,31 +183,28 @@ def path_of_pieces(shape: Pieces, at: np.ndarray) -> Path:
 def _path(
     shape: Pieces, forcing: np.ndarray, memory: np.ndarray, to_forcing: Callable[[np.ndarray], np.ndarray]
 ) -> Path:
-    """Split pieces so that the source is resolved: `_PER_FOLD` cells per e-fold of 1 + T, each then halved."""
+    """Split pieces so that the source is resolved, `_PER_FOLD` cells per e-fold of 1 + T."""
     ends = np.concatenate([[0.0], to_forcing(shape.edges[-1:])])
     folds = int(np.ceil(np.log1p(ends[-1]) * _PER_FOLD)) + 1
     marks = np.expm1(np.linspace(0.0, np.log1p(ends[-1]), folds))
     probe = np.linspace(0.0, shape.edges[-1], 4 * folds + 1)
     marks = np.interp(marks, to_forcing(probe), probe)
-    coarse = np.union1d(shape.edges, marks)
-    coarse = coarse[np.concatenate([[True], np.diff(coarse) > 1e-12 * coarse[-1]])]
-    edges = np.empty(2 * len(coarse) - 1)
-    edges[0::2], edges[1::2] = coarse, 0.5 * (coarse[1:] + coarse[:-1])
-    middle = 0.5 * (edges[1:] + edges[:-1])
-    which = np.clip(np.searchsorted(shape.edges, middle, side="right") - 1, 0, len(shape.left) - 1)
+    edges = np.union1d(shape.edges, marks)
+    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-12 * edges[-1]])]
+    points = edges[:-1] + _GAUSS * np.diff(edges)
+    which = np.clip(np.searchsorted(shape.edges, points[0], side="right") - 1, 0, len(shape.left) - 1)
     slope = ((shape.right - shape.left) / np.diff(shape.edges))[which]
-    start = shape.left[which] - slope * shape.edges[which]
-    return Path(forcing, memory, edges, to_forcing(edges), start + slope * edges[:-1], start + slope * edges[1:])
+    rate = shape.left[which] + slope * (points - shape.edges[which])
+    log_source = np.log1p(to_forcing(points.ravel()).reshape(points.shape))
+    return Path(forcing, memory, edges, log_source, rate)
 
 
-def _refined(path: Path, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Jumps and bends of g times a smooth source (n+1,): 4/3 of the halved cells less 1/3 of the whole ones.
+def _lines(path: Path, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Jumps and bends (n,) of the rate times a smooth source (2, n): in each cell the line through Gauss's points.
 
-    The leading error of the straight lines, proportional to the square of the cells, cancels.
+    That line has the area and the first moment of the product up to the fourth power of the cell.
     """
-    fine = kinks(path.edges, path.left * source[:-1], path.right * source[1:])
-    whole = kinks(path.edges[0::2], path.left[0::2] * source[0:-2:2], path.right[1::2] * source[2::2])
-    jump, bend = (4.0 / 3.0) * fine.jump, (4.0 / 3.0) * fine.bend
-    jump[0::2] -= whole.jump / 3.0
-    bend[0::2] -= whole.bend / 3.0
+    middle = 0.5 * (path.rate[0] * source[0] + path.rate[1] * source[1])
+    half = 0.5 * 3.0**0.5 * (path.rate[1] * source[1] - path.rate[0] * source[0])
+    _, jump, bend = kinks(path.edges, middle - half, middle + half)
     return jump, bend
