@@ -1,0 +1,333 @@
+"""How sharply runs determine the memory exponent: q_K held on a grid, the rest refitted, held-out runs predicted."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rfsim.checks import FloatArray, InputError, finite_number, finite_vector, require_entries
+from rfsim.logs import Run
+from rfsim.surrogates.fitting import HUBER, fit, windowed
+from rfsim.surrogates.laws import Law, parameter_names
+from rfsim.surrogates.objective import Coordinates, Data, descend
+from rfsim.surrogates.projection import project
+from rfsim.surrogates.result import FitResult
+from rfsim.surrogates.uncertainty import Interval, checked_level, student_width
+
+GRID = tuple(np.geomspace(0.4, 2.5, 17).tolist())
+"""Default values of q_K, symmetric about 1, in steps of 12 %."""
+
+_MEMORY = ("q_K", "a_2")  # what laws call the exponent of their kernel
+_WIDER = 10.0  # descents pass through this multiple of Huber's width
+_SAME = 1e-4  # least squares closer than this, relative, lie in one basin
+_BEATEN = 1e-4  # a grid point below the free fit by this share means that the free fit missed the optimum
+
+
+class Valley(NamedTuple):
+    """The minimum of an error curve over q_K.
+
+    q_memory : of the minimum: vertex of the parabola through the squared errors of the lowest point and its two
+        neighbours, in log q_K; at an end of the grid that end.
+    error : lowest error on the grid, in loss.
+    low, high : where the error exceeds `factor` times its lowest, linearly interpolated in log q_K, the minimum being
+        inside in any case; the end of the grid on an open side.
+    open_low, open_high : the error does not exceed it on that side of the grid.
+    at_end : the lowest point is an end of the grid, so the minimum may lie beyond.
+    coarse : both neighbours of the lowest point exceed `factor` times it, so the width is a guess.
+    """
+
+    q_memory: float
+    error: float
+    low: float
+    high: float
+    open_low: bool
+    open_high: bool
+    at_end: bool
+    coarse: bool
+
+
+@dataclass(frozen=True)
+class MemoryProfile:
+    """Errors of fits with q_K held.
+
+    Attributes
+    ----------
+    q_memory : (g,) values held.
+    values : (g, k) parameters refitted at each, in the order of `free.law`.
+    objective : (g,) sum of Huber's rho over the fitted rows.
+    deviance : (g,) rise of the objective above the free fit, in units in which it is the square of a Student variable.
+    fit_error, held_out_error : (g,) mean over runs of their root mean square error, in loss.
+    fit_error_by_run, held_out_error_by_run : (g, runs). fit_names, held_out_names : of the runs.
+    fit, held_out : the minima of the two error curves.
+    interval : values of q_K that the deviance does not reject at `level`, the free fit among them; on a side on which
+        it rejects none, up to the end of the grid (or the free fit, if that lies beyond).
+    open_low, open_high : whether the interval is open on that side.
+    free : the fit with q_K free. factor, level : as given. name : of the exponent in the law.
+    """
+
+    q_memory: FloatArray
+    values: FloatArray
+    objective: FloatArray
+    deviance: FloatArray
+    fit_error_by_run: FloatArray
+    held_out_error_by_run: FloatArray
+    fit_names: tuple[str, ...]
+    held_out_names: tuple[str, ...]
+    fit: Valley
+    held_out: Valley
+    interval: Interval
+    open_low: bool
+    open_high: bool
+    free: FitResult
+    factor: float
+    level: float
+    name: str
+
+    @property
+    def fit_error(self) -> FloatArray:
+        """Mean over the fitted runs (g,)."""
+        return self.fit_error_by_run.mean(axis=1)
+
+    @property
+    def held_out_error(self) -> FloatArray:
+        """Mean over the held-out runs (g,)."""
+        return self.held_out_error_by_run.mean(axis=1)
+
+    @property
+    def relative(self) -> tuple[FloatArray, FloatArray]:
+        """The two error curves, each divided by its own minimum (g,): fitted, held out."""
+        return self.fit_error / self.fit_error.min(), self.held_out_error / self.held_out_error.min()
+
+    def notes(self) -> list[str]:
+        """What a reader has to know before trusting the numbers, one line each."""
+        told = []
+        for curve, valley in (("fitted", self.fit), ("held-out", self.held_out)):
+            ends = f"{self.q_memory[0]:g} to {self.q_memory[-1]:g}"
+            if valley.at_end:
+                told.append(f"the {curve} error is lowest at an end of the grid {ends}; extend the grid")
+            elif valley.coarse:
+                told.append(f"the valley of the {curve} error is narrower than the grid; give more values around it")
+            elif valley.open_low or valley.open_high:
+                side = "both sides" if valley.open_low and valley.open_high else "below" if valley.open_low else "above"
+                told.append(
+                    f"the {curve} error stays within a factor {self.factor:g} of its minimum up to the end of the grid "
+                    f"({side}): {self.name} is weakly determined"
+                )
+        if self.objective.min() < self.free.objective * (1.0 - _BEATEN):
+            better = self.q_memory[int(np.argmin(self.objective))]
+            told.append(f"the fit with {self.name} held at {better:.4g} is better than the free one; try more starts")
+        return told
+
+    def summary(self) -> str:
+        """The profile as text."""
+        fitted, held_out = self.relative
+        lines = [f"{self.name:>8}  fit/min  held-out/min  deviance"]
+        lines += [
+            f"{q:8.4g}  {a:7.4f}  {b:12.4f}  {d:8.3g}"
+            for q, a, b, d in zip(self.q_memory, fitted, held_out, self.deviance, strict=True)
+        ]
+        for curve, valley in (("fitted", self.fit), ("held-out", self.held_out)):
+            low, high = "<" * valley.open_low, ">" * valley.open_high
+            lines.append(
+                f"{curve} runs: lowest error {valley.error:.4g} at {self.name} {valley.q_memory:.4g}, within a factor "
+                f"{self.factor:g} from {low}{valley.low:.4g} to {high}{valley.high:.4g}"
+            )
+        low, high = "<" * self.open_low, ">" * self.open_high
+        lines.append(
+            f"free fit {self.free.params[self.name]:.4g}; deviance at level {self.level:g} allows "
+            f"{low}{self.interval.low:.4g} to {high}{self.interval.high:.4g}"
+        )
+        return "\n".join([*lines, *self.notes()])
+
+
+def memory_profile(
+    law: Law[Any],
+    fit_runs: Sequence[Run] | Run,
+    held_out: Sequence[Run] | Run,
+    q_memory: object = GRID,
+    *,
+    window: str = "all",
+    huber: float = HUBER,
+    fixed: dict[str, float] | None = None,
+    factor: float = 1.1,
+    level: float = 0.95,
+    free: FitResult | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> MemoryProfile:
+    """Hold the memory exponent on a grid, refit the other parameters on the fitted runs, predict the held-out runs.
+
+    Each refit starts from its neighbour, outwards from the free fit and back again; where the two ways lead to
+    different optima the better one is kept. The held-out runs are never fitted.
+
+    Parameters
+    ----------
+    law : one with a power-law kernel: forcing-memory or fsl (q_K), lr-fsl or elr-fsl (a_2).
+    fit_runs, held_out : one or more runs each.
+    q_memory : (g,) increasing values to hold, at least 3.
+    window, huber, fixed : as in `fit`; the window also applies to the held-out runs.
+    factor : > 1, by how much an error may exceed its minimum within the stated width.
+    level : of the interval from the deviance.
+    free : the result of `fit` on the same runs with the exponent free, if it is there already.
+    progress : called with refits done and refits in all.
+
+    Raises
+    ------
+    InputError : for a law without such an exponent, one that holds it, a bad grid or factor, or no runs.
+
+    Source: theory, section 7.6 (profile scan).
+    """
+    grid, level = _checked(law, q_memory, fixed or {}), checked_level(level)
+    if not (top := finite_number("factor", factor)) > 1.0:
+        raise InputError(f"factor must be above 1, got {top:g}; 1.1 asks where the error is 10 % above its minimum")
+    fitted = [fit_runs] if isinstance(fit_runs, Run) else list(fit_runs)
+    others = [held_out] if isinstance(held_out, Run) else list(held_out)
+    if not others:
+        raise InputError("held_out is empty; give at least one run to predict")
+    best = fit(law, fitted, window=window, huber=huber, fixed=fixed) if free is None else free
+    data = _same_data(best, fitted)
+    law, name = best.law, _exponent(law)
+    losses = [windowed(run, best.window) for run in others]
+    unseen = Data(
+        tuple(law.prepare(run, steps) for run, (steps, _) in zip(others, losses, strict=True)),
+        tuple(loss for _, loss in losses),
+    )
+    values, objective = _refits(best, data, name, grid, progress)
+    errors = [np.array([_errors(law, one, rows) for one in values]) for rows in (data, unseen)]
+    lowest = min(float(objective.min()), best.objective)
+    deviance = best.spread.scale * np.maximum(objective - lowest, 0.0)
+    interval, opened = _not_rejected(grid, deviance, best, name, lowest, student_width(level, best.spread.rows))
+    return MemoryProfile(
+        q_memory=grid,
+        values=values,
+        objective=objective,
+        deviance=deviance,
+        fit_error_by_run=errors[0],
+        held_out_error_by_run=errors[1],
+        fit_names=tuple(run.name for run in fitted),
+        held_out_names=tuple(run.name for run in others),
+        fit=valley(grid, errors[0].mean(axis=1), top),
+        held_out=valley(grid, errors[1].mean(axis=1), top),
+        interval=interval,
+        open_low=opened[0],
+        open_high=opened[1],
+        free=best,
+        factor=top,
+        level=level,
+        name=name,
+    )
+
+
+def valley(q_memory: FloatArray, error: FloatArray, factor: float) -> Valley:
+    """Minimum of an error curve (g,) over values (g,) of q_K, and its width: see `Valley`."""
+    x, low = np.log(q_memory), int(np.argmin(error))
+    at_end = low in (0, len(x) - 1)
+    place = x[low]
+    if not at_end:
+        left, right = x[low - 1] - x[low], x[low + 1] - x[low]
+        rise_left, rise_right = error[low - 1] ** 2 - error[low] ** 2, error[low + 1] ** 2 - error[low] ** 2
+        curvature = (rise_right / right - rise_left / left) / (right - left)
+        if curvature > 0.0:
+            place = x[low] - 0.5 * (rise_right / right - curvature * right) / curvature
+    level = factor * error[low]
+    below, open_low = _crossing(x[low::-1], error[low::-1], level)
+    above, open_high = _crossing(x[low:], error[low:], level)
+    ends = np.exp([place, min(place, below), max(place, above)]).tolist()
+    coarse = not at_end and bool(min(error[low - 1], error[low + 1]) > level)
+    return Valley(ends[0], float(error[low]), ends[1], ends[2], open_low, open_high, at_end, coarse)
+
+
+def _crossing(x: FloatArray, height: FloatArray, level: float) -> tuple[float, bool]:
+    """Where a curve that begins below `level` first exceeds it, and whether it does not."""
+    over = np.flatnonzero(height > level)
+    if not over.size:
+        return float(x[-1]), True
+    after = int(over[0])
+    share = (level - height[after - 1]) / (height[after] - height[after - 1])
+    return float(x[after - 1] + share * (x[after] - x[after - 1])), False
+
+
+def _not_rejected(
+    grid: FloatArray, deviance: FloatArray, best: FitResult, name: str, lowest: float, target: float
+) -> tuple[Interval, tuple[bool, bool]]:
+    """Interval in which sqrt(deviance) stays below its quantile, with the free fit as a point of the curve."""
+    here = best.params[name]
+    keep = grid != here
+    x = np.append(np.log(grid[keep]), np.log(here))
+    root = np.sqrt(np.append(deviance[keep], best.spread.scale * max(best.objective - lowest, 0.0)))
+    order = np.argsort(x)
+    x, root = x[order], root[order]
+    middle = int(np.argmin(root))
+    below, open_low = _crossing(x[middle::-1], root[middle::-1], target)
+    above, open_high = _crossing(x[middle:], root[middle:], target)
+    return Interval(float(np.exp(below)), float(np.exp(above))), (open_low, open_high)
+
+
+def _refits(
+    best: FitResult, data: Data, name: str, grid: FloatArray, progress: Callable[[int, int], None] | None
+) -> tuple[FloatArray, FloatArray]:
+    """Parameters (g, k) and objective (g,) with the exponent held at every value of the grid."""
+    law, centres = best.law, best.law.centres(data.prepared)
+    place = parameter_names(law).index(name)
+    middle = int(np.argmin(np.abs(np.log(grid / best.values[place]))))
+    values, objective = np.tile(best.values, (len(grid), 1)), np.full(len(grid), np.inf)
+    level = np.full(len(grid), np.nan)
+    outwards = [(i, max(i - 1, middle)) for i in range(middle, len(grid))]
+    outwards += [(i, i + 1) for i in range(middle - 1, -1, -1)]
+    back = [(i, i + 1) for i in range(len(grid) - 2, middle - 1, -1)] + [(i, i - 1) for i in range(1, middle + 1)]
+    for number, (here, neighbour) in enumerate([*outwards, *back]):
+        held = Coordinates(law, centres, {**best.fixed, name: float(grid[here])})
+        start = values[neighbour].copy()
+        start[place] = grid[here]
+        start, found = project(law, start, data, held)
+        if not abs(found - level[here]) <= _SAME * level[here]:
+            end = descend(law, start, data, held, deltas=(_WIDER * best.huber, best.huber), tolerance=1e-9)
+            if end.objective < objective[here]:
+                values[here], objective[here], level[here] = end.values, end.objective, found
+        if progress is not None:
+            progress(number + 1, len(outwards) + len(back))
+    return values, objective
+
+
+def _errors(law: Law[Any], values: FloatArray, rows: Data) -> list[float]:
+    """Root mean square error of each run, in loss."""
+    return [
+        float(np.sqrt(np.mean((law.evaluate(values, one, gradient=False)[0] - loss) ** 2)))
+        for one, loss in zip(rows.prepared, rows.losses, strict=True)
+    ]
+
+
+def _exponent(law: Law[Any]) -> str:
+    names = parameter_names(law)
+    for name in _MEMORY:
+        if name in names:
+            return name
+    raise InputError(
+        f"{law.name} has no free memory exponent {' or '.join(_MEMORY)}; profile forcing-memory, fsl, lr-fsl or "
+        f"elr-fsl without q_memory"
+    )
+
+
+def _checked(law: Law[Any], q_memory: object, fixed: dict[str, float]) -> FloatArray:
+    name = _exponent(law)
+    if name in fixed:
+        raise InputError(f"fixed must leave {name} free: it is what the profile holds")
+    grid = finite_vector("q_memory", q_memory, least=0.0, strict=True)
+    if len(grid) < 3:
+        raise InputError(f"q_memory must hold at least 3 values, got {len(grid)}; a minimum needs two neighbours")
+    require_entries("q_memory", grid[1:], np.diff(grid) > 0.0, "increasing")
+    bounds = law.parameters[parameter_names(law).index(name)]
+    inside = (grid >= bounds.low) & (grid <= bounds.high)
+    require_entries("q_memory", grid, inside, f"in the bounds {bounds.low:g} to {bounds.high:g} of {name}")
+    return grid
+
+
+def _same_data(best: FitResult, runs: Sequence[Run]) -> Data:
+    """The prepared rows of the free fit, checked to be those of these runs."""
+    rows = [windowed(run, best.window)[1] for run in runs]
+    if best.data is None:
+        raise InputError("free was read from a file and holds no rows to refit; leave it out")
+    same = len(rows) == len(best.data.losses) and all(map(np.array_equal, rows, best.data.losses))
+    if not same:
+        raise InputError("free must be a fit of fit_runs, got one of other runs; leave it out")
+    return best.data
