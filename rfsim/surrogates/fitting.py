@@ -81,7 +81,7 @@ def fit(
     best, share = _multistart(law, begin, data, coordinates, huber, progress)
     found = spread(law, best.values, data, coordinates, huber)
     records = tuple(
-        RunRecord(run.name, steps, losses, law.evaluate(best.values, one, gradient=False)[0], run.noise, run.warmup)
+        _record(run, steps, losses, law.evaluate(best.values, one, gradient=False)[0])
         for run, (steps, losses), one in zip(chosen, rows, data.prepared, strict=True)
     )
     result = FitResult(
@@ -133,6 +133,14 @@ def _multistart(
     best = min((end for end, _ in ends), key=lambda end: end.objective)
     reached = sum(count for end, count in ends if end.objective <= best.objective * (1.0 + _SAME) + 1e-300)
     return best, reached / len(begin)
+
+
+def _record(run: Run, steps: np.ndarray, losses: np.ndarray, fitted: np.ndarray) -> RunRecord:
+    """What the result keeps of a run."""
+    lr, batch = np.asarray(run.schedule.lr), np.asarray(run.schedule.batch)
+    clock = float(lr[: int(run.step[-1])].sum())
+    first = float(batch[0]) if batch.size else float("nan")
+    return RunRecord(run.name, steps, losses, fitted, run.noise, run.warmup, float(lr.max(initial=0.0)), first, clock)
 
 
 def windowed(run: Run, window: str) -> tuple[np.ndarray, np.ndarray]:

@@ -31,7 +31,10 @@ _FEW = 0.5  # a share of starts below this is a reason to doubt the optimum
 
 
 class RunRecord(NamedTuple):
-    """What a fit keeps of a run: rows used (n,), fitted losses (n,), noise floor of its log, warm-up steps."""
+    """What a fit keeps of a run: rows used (n,), fitted losses (n,), noise floor of its log, warm-up steps.
+
+    lr, batch, intrinsic_time : the largest lr, the first batch and the intrinsic time of the last row; NaN if unknown.
+    """
 
     name: str
     step: np.ndarray
@@ -39,6 +42,9 @@ class RunRecord(NamedTuple):
     fitted: np.ndarray
     noise: float
     warmup: int
+    lr: float = float("nan")
+    batch: float = float("nan")
+    intrinsic_time: float = float("nan")
 
     @property
     def rmse(self) -> float:
@@ -311,8 +317,11 @@ class FitResult:
                 step=np.asarray(run["step"], dtype=np.float64),
                 loss=np.asarray(run["loss"], dtype=np.float64),
                 fitted=np.asarray(run["fitted"], dtype=np.float64),
-                noise=float("nan") if run["noise"] is None else run["noise"],
                 warmup=run["warmup"],
+                **{
+                    name: float("nan") if run.get(name) is None else float(run[name])
+                    for name in ("noise", "lr", "batch", "intrinsic_time")
+                },
             )
             for run in record["runs"]
         )

@@ -1,0 +1,242 @@
+"""Arguments that the commands about training logs share, and the runs and texts that they make of them."""
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rfsim.checks import InputError, RunError, whole_number
+
+if TYPE_CHECKING:
+    from rfsim.logs import Run
+
+LOGS = "a CSV, TSV, JSON-lines or tracker file; FILE+FILE for one run in several files"
+
+
+class Source(NamedTuple):
+    """A run and the text of the argument that it came from."""
+
+    given: str
+    run: "Run"
+
+
+def add_log_arguments(parser: argparse.ArgumentParser) -> None:
+    """How logs are read: columns, schedule, warm-up, parents."""
+    group = parser.add_argument_group("logs")
+    group.add_argument(
+        "--warmup",
+        type=int,
+        metavar="N",
+        help="put a linear warm-up from 0 over N steps in front of logs that start after it",
+    )
+    group.add_argument(
+        "--schedule",
+        metavar="SPEC|FILE.csv",
+        help="schedule of every log; default what the lr column or the configuration of the log says",
+    )
+    group.add_argument("--step", metavar="COLUMN", help="column of the step; default by its usual names")
+    group.add_argument("--loss", metavar="COLUMN", help="column of the loss; default by its usual names")
+    group.add_argument("--lr", metavar="COLUMN|ETA", help="column of the lr, or the peak lr of a SPEC")
+    group.add_argument("--batch", metavar="COLUMN|B", help="column of the batch size, or the batch size of all steps")
+    group.add_argument("--tokens", metavar="COLUMN", help="column of the tokens, for logs without steps")
+    group.add_argument("--tokens-per-step", type=float, metavar="K", help="tokens of one step")
+    group.add_argument("--norm", metavar="COLUMN", help="column of the parameter or update norm, for elr-fsl")
+    group.add_argument(
+        "--parent",
+        action="append",
+        metavar="FILE",
+        help="log from which the others were resumed; may be repeated; default what their configurations say",
+    )
+
+
+def add_fit_arguments(parser: argparse.ArgumentParser) -> None:
+    """How a law is fitted."""
+    group = parser.add_argument_group("fit")
+    group.add_argument(
+        "--window",
+        choices=("all", "last-decade"),
+        default="all",
+        help="rows used: all, or those from a tenth of the run's intrinsic time on; default all",
+    )
+    group.add_argument(
+        "--huber", type=float, default=1e-3, metavar="D", help="width of Huber's loss in log loss; default 1e-3"
+    )
+    group.add_argument("--level", type=float, default=0.95, metavar="P", help="of bands and intervals; default 0.95")
+
+
+def read_sources(options: argparse.Namespace, texts: Sequence[str], *, warmup: int = 0) -> list[Source]:
+    """The runs of log arguments, with names that differ; `warmup` is used where --warmup is not given."""
+    from rfsim.logs import read_run, read_runs
+
+    same = _reading(options, warmup)
+    sources = [_files(text) for text in texts]
+    twice = [text for text, count in Counter(texts).items() if count > 1]
+    if twice:
+        raise InputError(f"log {twice[0]} is given twice; each run counts once")
+    parents = options.parent or []
+    if not parents:
+        owners = [text for text, files in zip(texts, sources, strict=True) for _ in range(_count(files))]
+        runs = read_runs(sources, **same)
+    else:
+        above = [_files(one) for one in parents]
+        owners = list(texts)
+        runs = [
+            read_run(files, parents=() if text in parents else above, **same)
+            for text, files in zip(texts, sources, strict=True)
+        ]
+    return _distinct([Source(text, run) for text, run in zip(owners, runs, strict=True)])
+
+
+def read_as_fitted(options: argparse.Namespace, texts: Sequence[str], warmup: int | None) -> list[Source]:
+    """The runs of log arguments, with the warm-up of a fit in front of those that start late and have none.
+
+    Parameters
+    ----------
+    warmup : of the fitted runs, None if they differ; --warmup goes before.
+    """
+    if options.warmup is not None or warmup == 0:
+        return read_sources(options, texts)
+    try:
+        plain = read_sources(options, texts)
+    except InputError:
+        if warmup is None:
+            raise
+        return read_sources(options, texts, warmup=warmup)
+    late = [source.run.warmup == 0 and source.run.step[0] >= (warmup or 1) and _gap(source.run) for source in plain]
+    if not any(late):
+        return plain
+    if warmup is None:
+        name = plain[late.index(True)].run.name
+        raise InputError(
+            f"warmup is missing: {name} starts late and the fitted runs have different warm-ups; "
+            f"give --warmup N, or --warmup 0"
+        )
+    again = read_sources(options, texts, warmup=warmup)
+    return [new if is_late else old for new, old, is_late in zip(again, plain, late, strict=True)]
+
+
+def _gap(run: "Run") -> bool:
+    """True if the first row comes later than the rows are apart."""
+    return len(run.step) < 2 or bool(run.step[0] > 2.0 * (run.step[1] - run.step[0]))
+
+
+def number_or_text(text: str | None) -> str | float | None:
+    """A number where the text is one, else the text: the name of a column."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def require_out(path: str | None, inputs: Sequence[str]) -> None:
+    """Refuse, before any work, a file that cannot be written or that would overwrite an input."""
+    import tempfile
+
+    if path is None:
+        return
+    out = Path(path)
+    if out.is_dir():
+        raise InputError(f"out {path} is a folder; give the path of a file to write")
+    own = {Path(file).resolve() for text in inputs for file in _files(text)}
+    if out.resolve() in own:
+        raise InputError(f"out {path} is one of the logs and would replace it; choose another file")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise RunError(f"out {path} cannot be written ({error.strerror}); choose a folder that exists") from error
+
+
+def tell_findings(sources: Sequence[Source]) -> None:
+    """What was found in each log, one line each, on stderr."""
+    for source in sources:
+        for finding in source.run.findings:
+            print(f"rfsim: log {source.run.name}: {finding}", file=sys.stderr)
+
+
+def starts_progress(label: str) -> "tuple[Callable[[int, int], None], Callable[[], None]]":
+    """A progress line for work that reports done and total, and what closes it."""
+    from rfsim.progress import Progress
+
+    line = Progress(label)
+
+    def shown(done: int, total: int) -> None:
+        line.total = total
+        line(done)
+
+    return shown, line.close
+
+
+def described(source: Source) -> dict[str, Any]:
+    """What a result says of a run: name, file, rows, last step, warm-up, findings."""
+    run = source.run
+    return {
+        "name": run.name,
+        "file": source.given,
+        "rows": len(run.step),
+        "last_step": int(run.step[-1]),
+        "warmup": run.warmup,
+        "findings": list(run.findings),
+    }
+
+
+def tables(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
+    """Records as text with the named columns."""
+    from rfsim.surrogates.comparison import aligned
+
+    return "\n".join(aligned([tuple(columns), *(tuple(_cell(record[name]) for name in columns) for record in records)]))
+
+
+def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return "none"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _reading(options: argparse.Namespace, warmup: int) -> dict[str, Any]:
+    """Keywords of `read_run` from the options."""
+    asked = warmup if options.warmup is None else whole_number("warmup", options.warmup, least=0)
+    return {
+        "step": options.step,
+        "loss": options.loss,
+        "lr": number_or_text(options.lr),
+        "batch": number_or_text(options.batch),
+        "tokens": options.tokens,
+        "tokens_per_step": options.tokens_per_step,
+        "norm": options.norm,
+        "schedule": options.schedule,
+        "warmup": asked,
+    }
+
+
+def _files(text: str) -> list[str]:
+    """Files of one run: the text itself if it is a file, else what stands between plus signs."""
+    return [text] if "+" not in text or Path(text).exists() else [part for part in text.split("+") if part]
+
+
+def _count(files: list[str]) -> int:
+    """How many runs a source holds: several for a chart."""
+    from rfsim.logs import read_log
+    from rfsim.logs.read import is_chart
+
+    log = read_log(files[0])
+    return len({table.label for table in log.tables}) if is_chart(log) else 1
+
+
+def _distinct(sources: list[Source]) -> list[Source]:
+    """The sources with names that differ: those of equal name get the folder of their file in front."""
+    counts = Counter(source.run.name for source in sources)
+    named = []
+    for source in sources:
+        run, parent = source.run, Path(_files(source.given)[0]).resolve().parent.name
+        named.append(Source(source.given, replace(run, name=f"{parent}/{run.name}") if counts[run.name] > 1 else run))
+    seen: Counter[str] = Counter()
+    for at, source in enumerate(named):
+        seen[source.run.name] += 1
+        if seen[source.run.name] > 1:
+            again = f"{source.run.name} ({seen[source.run.name]})"
+            named[at] = Source(source.given, replace(source.run, name=again))
+    return named
