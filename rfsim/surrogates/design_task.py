@@ -1,0 +1,133 @@
+"""What the design of a schedule is asked for, and the named schedules that it has to beat."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from rfsim.checks import InputError
+from rfsim.schedules import from_arrays, from_spec
+from rfsim.surrogates.design_search import Layout, block_means, layout
+from rfsim.surrogates.laws import Law
+from rfsim.surrogates.result import as_run
+from rfsim.surrogates.sensitivity import final_loss_and_slope
+
+_SINGLE = 100_000  # up to so many updates a layout can hold each of them
+_DECAYS = (0.1, 0.2, 0.4)
+_LOWEST_PEAK = 1e-3  # over the largest lr, of the named schedules
+
+
+class Task(NamedTuple):
+    """N steps with batch (N,) under a law, warm-up steps, bounds of the lr, and the last lr if it is fixed."""
+
+    law: Law[Any]
+    values: np.ndarray
+    steps: int
+    batch: np.ndarray
+    warmup: int
+    low: float
+    high: float
+    end: float | None
+
+    def loss(self, lr: np.ndarray) -> float:
+        """Loss of the law after the last step, from the lr of every step."""
+        run = as_run(from_arrays(lr, self.batch), [self.steps])
+        return float(self.law.evaluate(self.values, self.law.prepare(run), gradient=False)[0][0])
+
+    def clean(self, lr: np.ndarray) -> np.ndarray:
+        """The lr with rounding taken out: within the bounds and never rising from the end of the warm-up on."""
+        exact = np.array(lr, dtype=np.float64)
+        exact[self.warmup :] = np.minimum.accumulate(np.clip(exact[self.warmup :], self.low, self.high))
+        if self.end is not None:
+            exact[-1] = self.end
+        return exact
+
+    def between(self, places: np.ndarray, levels: np.ndarray, *, linear: bool) -> np.ndarray:
+        """The lr of every step from its levels at knots, with the warm-up before."""
+        step = np.arange(self.steps)
+        if linear:
+            lr = np.interp(step, places, levels)
+        else:
+            lr = levels[np.maximum(np.searchsorted(places, step, side="right") - 1, 0)]
+        lr[: self.warmup] *= np.arange(1, self.warmup + 1) / max(self.warmup, 1)
+        return self.clean(lr)
+
+    def layout(self, places: np.ndarray, *, linear: bool = True, every: bool = False) -> Layout:
+        """Blocks for the search; every update is one if `every` and there are not too many."""
+        fine = {"resolution": float(self.steps)} if every and self.steps <= _SINGLE else {}
+        return layout(self.steps, self.warmup, self.batch, places, linear=linear, **fine)
+
+
+class _Shape(NamedTuple):
+    """A named schedule with its options, and the lr that it ends at (None: its own)."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    end: float | None = None
+
+    def spec(self, peak: float, warmup: int) -> str:
+        options = list(self.options)
+        options += [f"to={self.end / peak:.6g}"] if self.end is not None else []
+        options += [f"warmup={warmup}"] if warmup else []
+        return self.name + (":" if options else "") + ",".join(options)
+
+
+def named_schedules(task: Task) -> dict[str, np.ndarray]:
+    """The lr (N,) of named schedules within the bounds, by SPEC, with peak `high`.
+
+    Constant, cosine, linear, exponential, 8-1-1, and WSD with decays over a tenth, a fifth and two fifths, down to the
+    lowest lr allowed, and to a tenth of the peak where that is higher; or to the end that is fixed. A shape whose loss
+    falls with its peak is there a second time, "at lr" its best peak.
+    """
+    found = {}
+    whole = task.layout(np.array([task.warmup]), linear=False)
+    for shape in _shapes(task):
+        try:
+            found[shape.spec(task.high, task.warmup)] = _lr(shape, task.high, task)
+        except InputError:  # a decay that does not fit behind the warm-up
+            continue
+        peak = _best_peak(shape, task, whole)
+        if peak is not None:
+            found[f"{shape.spec(peak, task.warmup)} at lr {peak:.4g}"] = _lr(shape, peak, task)
+    return found
+
+
+def _shapes(task: Task) -> list[_Shape]:
+    tenth = 0.1 * task.high
+    if task.end is not None:
+        ends, shapes = [task.end], []
+    else:
+        ends = [task.low, tenth] if task.low < tenth else [task.low]
+        shapes = [_Shape("constant"), *([_Shape("8-1-1")] if task.low <= tenth else [])]
+    for end in ends:
+        shapes += [_Shape("cosine", (), end), _Shape("linear", (), end)]
+        shapes += [
+            _Shape("wsd", (f"decay={part}", f"shape={shape}"), end)
+            for part in _DECAYS
+            for shape in ("linear", "sqrt", "exp")
+            if end > 0.0 or shape != "exp"
+        ]
+        shapes += [_Shape("exponential", (), end)] if end > 0.0 else []
+    return shapes
+
+
+def _lr(shape: _Shape, peak: float, task: Task) -> np.ndarray:
+    made = from_spec(shape.spec(peak, task.warmup), steps=task.steps, lr=peak, batch=1.0)
+    return task.clean(np.asarray(made.lr))
+
+
+def _best_peak(shape: _Shape, task: Task, whole: Layout) -> float | None:
+    """The peak below the largest lr with the lowest loss, or None if a lower peak does not lower the loss."""
+    lowest = max(_LOWEST_PEAK * task.high, task.low, task.end or 0.0, shape.end or 0.0)
+
+    def at(log_peak: float) -> tuple[float, float]:
+        mean = block_means(_lr(shape, float(np.exp(log_peak)), task), whole)
+        loss, slope = final_loss_and_slope(task.law, task.values, mean, whole.updates, whole.batch)
+        return loss, float(slope @ mean)
+
+    top = float(np.log(task.high))
+    bottom = float(np.log(lowest)) if lowest > 0.0 else top
+    if not bottom < top or at(top)[1] <= 0.0:
+        return None
+    best = minimize_scalar(lambda x: at(x)[0], bounds=(bottom, top), method="bounded", options={"xatol": 1e-3})
+    return float(f"{np.exp(best.x):.4g}")
