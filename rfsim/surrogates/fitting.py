@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rfsim.checks import InputError, RunError, one_of, positive_number
+from rfsim.checks import InputError, RunError, finite_number, one_of, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.laws import Law, parameter_names
@@ -18,6 +18,7 @@ from rfsim.surrogates.uncertainty import spread
 HUBER = 1e-3  # width of Huber's loss on log residuals
 _WIDER = 10.0  # the descent passes through this multiple of the width
 _SAME = 1e-6  # objectives closer than this, relative, are one optimum
+_EXACT = 1e-6  # so are those of residuals below this multiple of the width: the law goes through the rows
 _WINDOWS = ("all", "last-decade")
 
 
@@ -53,7 +54,8 @@ def fit(
 
     Raises
     ------
-    InputError : without runs, with fewer rows than parameters, for unknown parameters or windows.
+    InputError : without runs, with no more rows than free parameters or none of these, for unknown parameters or
+        windows, or starts that are not finite.
     RunError : if no start leads anywhere finite.
 
     Source: theory, section 7.6.
@@ -61,6 +63,8 @@ def fit(
     chosen = [runs] if isinstance(runs, Run) else list(runs)
     if not chosen:
         raise InputError("runs is empty; give at least one run to fit")
+    if not hasattr(law, "evaluate"):
+        raise InputError(f"law must be a law, got {law!r}; make one by its name, such as law('forcing-memory')")
     one_of("window", window, _WINDOWS)
     positive_number("huber", huber)
     held = _checked_fixed(law, fixed or {})
@@ -73,16 +77,16 @@ def fit(
     coordinates = Coordinates(law, law.centres(data.prepared), held)
     total = sum(len(one) for one in data.losses)
     free = int(coordinates.free.sum())
+    if not free:
+        raise InputError(f"fixed names all parameters of {law.name}; leave at least one to fit, or evaluate the law")
     if total <= free:
         raise InputError(f"runs hold {total} rows but the law has {free} free parameters; give more rows")
-    begin = law.starts(data.prepared, data.losses) if starts is None else np.atleast_2d(np.asarray(starts, np.float64))
-    if begin.shape[1] != len(coordinates.names):
-        raise InputError(f"starts must have {len(coordinates.names)} columns, got {begin.shape[1]}")
+    begin = law.starts(data.prepared, data.losses) if starts is None else _checked_starts(starts, len(law.parameters))
     best, share = _multistart(law, begin, data, coordinates, huber, progress)
     found = spread(law, best.values, data, coordinates, huber)
     records = tuple(
-        _record(run, steps, losses, law.evaluate(best.values, one, gradient=False)[0])
-        for run, (steps, losses), one in zip(chosen, rows, data.prepared, strict=True)
+        _record(name, run, steps, losses, law.evaluate(best.values, one, gradient=False)[0])
+        for name, run, (steps, losses), one in zip(_names(chosen), chosen, rows, data.prepared, strict=True)
     )
     result = FitResult(
         law=law,
@@ -131,16 +135,29 @@ def _multistart(
     if not ends:
         raise RunError("no start leads to a finite loss; check that the losses and learning rates are as meant")
     best = min((end for end, _ in ends), key=lambda end: end.objective)
-    reached = sum(count for end, count in ends if end.objective <= best.objective * (1.0 + _SAME) + 1e-300)
+    exact = sum(len(one) for one in data.losses) * (_EXACT * delta) ** 2
+    reached = sum(count for end, count in ends if end.objective <= best.objective * (1.0 + _SAME) + exact)
     return best, reached / len(begin)
 
 
-def _record(run: Run, steps: np.ndarray, losses: np.ndarray, fitted: np.ndarray) -> RunRecord:
+def _names(runs: Sequence[Run]) -> list[str]:
+    """Names of the runs, the second of a name numbered 2 and so on: results are kept by name."""
+    found: list[str] = []
+    for run in runs:
+        name, number = run.name, 1
+        while name in found:
+            number += 1
+            name = f"{run.name} ({number})"
+        found.append(name)
+    return found
+
+
+def _record(name: str, run: Run, steps: np.ndarray, losses: np.ndarray, fitted: np.ndarray) -> RunRecord:
     """What the result keeps of a run."""
     lr, batch = np.asarray(run.schedule.lr), np.asarray(run.schedule.batch)
     clock = float(lr[: int(run.step[-1])].sum())
     first = float(batch[0]) if batch.size else float("nan")
-    return RunRecord(run.name, steps, losses, fitted, run.noise, run.warmup, float(lr.max(initial=0.0)), first, clock)
+    return RunRecord(name, steps, losses, fitted, run.noise, run.warmup, float(lr.max(initial=0.0)), first, clock)
 
 
 def windowed(run: Run, window: str) -> tuple[np.ndarray, np.ndarray]:
@@ -155,13 +172,27 @@ def windowed(run: Run, window: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _checked_fixed(law: Law[Any], fixed: dict[str, float]) -> dict[str, float]:
     names = parameter_names(law)
-    for name, value in fixed.items():
+    for name, given in fixed.items():
         if name not in names:
             raise InputError(f"fixed names {name!r}, which {law.name} does not have; allowed: {', '.join(names)}")
+        value = finite_number(f"fixed {name}", given)
         bounds = law.parameters[names.index(name)]
         if not bounds.low <= value <= bounds.high:
             raise InputError(f"fixed {name} must lie in [{bounds.low:g}, {bounds.high:g}], got {value:g}")
     return {name: float(value) for name, value in fixed.items()}
+
+
+def _checked_starts(starts: object, columns: int) -> np.ndarray:
+    """Starts (s, k), at least one, all finite."""
+    try:
+        begin = np.atleast_2d(np.asarray(starts, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"starts must be an array of numbers, got {type(starts).__name__}") from error
+    if begin.ndim != 2 or begin.shape[1] != columns or not len(begin):
+        raise InputError(f"starts must be rows of {columns} parameters, got shape {begin.shape}; leave it out")
+    if not np.isfinite(begin).all():
+        raise InputError("starts must be finite everywhere; correct these entries")
+    return begin
 
 
 def root_mean_square(law: Law[Any], values: np.ndarray, data: Data) -> float:

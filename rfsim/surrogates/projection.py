@@ -62,8 +62,8 @@ def project(
             if not np.isfinite(both).all():
                 bad = np.full(len(target), 1e3), np.zeros((len(target), len(place))), values
                 return bad
-            found, _ = nnls(both / scale, target - zero * share)
-            found = found / scale
+            wanted = target - zero * share
+            found = nnls(both / scale, wanted)[0] / scale if both.shape[1] else np.zeros(0)
             amplitudes = found[: linear.sum()].copy()
             amplitudes[signed[linear]] -= found[linear.sum() :]
             values[linear] = np.clip(amplitudes, coordinates.low[linear], coordinates.high[linear])

@@ -1,5 +1,6 @@
 """How well a fit knows its parameters: covariance, bounds, profile intervals, block bootstrap."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from rfsim.surrogates.laws import Law
 from rfsim.surrogates.objective import Coordinates, Data, descend, huber, residuals_and_slopes
 
 _SINGULAR = 1e-10  # singular values of the scaled sensitivities below this share of the largest are directions unseen
+_SILENT = 1e-9  # a factor of e in a parameter that changes the log losses by less than this in all changes nothing
 _EDGE = 1e-6  # a coordinate this close to its bound, relative, lies on it
 _LEVEL_TOLERANCE = 1e-3  # of sqrt(deviance) at the end of a profile interval
 _AUTOCORRELATED = 3.0  # standard errors of a lag-one correlation above which residuals count as correlated
@@ -54,6 +56,7 @@ def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinat
     scaled = np.where(coordinates.log, values, 1.0)
     design = (slopes * scaled)[:, free]
     size = np.linalg.norm(design, axis=0)
+    silent = coordinates.log[free] & (size < _SILENT)
     size = np.where(size > 0.0, size, 1.0)
     _, strength, right = np.linalg.svd(design / size, full_matrices=False)
     seen = strength > _SINGULAR * strength.max(initial=0.0)
@@ -63,7 +66,7 @@ def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinat
     error = np.sqrt(np.maximum(np.diag(inner_covariance), 0.0))
     lost = (np.abs(right[~seen]) > 1e-3).any(axis=0) if (~seen).any() else np.zeros(len(size), dtype=bool)
     relative = np.where(coordinates.log[free], error, error / np.maximum(np.abs(values[free]), 1e-300))
-    unknown = names[free][lost | (coordinates.log[free] & (relative > 1.0))]
+    unknown = names[free][lost | silent | (coordinates.log[free] & (relative > 1.0))]
     covariance = np.zeros((len(values), len(values)))
     covariance[np.ix_(free, free)] = inner_covariance * np.outer(scaled[free], scaled[free])
     return Spread(
@@ -71,8 +74,8 @@ def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinat
         2.0 * share / max(power * inflation, 1e-300),
         inflation,
         count,
-        tuple(names[on_bound]),
-        tuple(unknown),
+        tuple(names[on_bound].tolist()),
+        tuple(unknown.tolist()),
     )
 
 
@@ -181,7 +184,7 @@ def wald_interval(place: int, values: np.ndarray, coordinates: Coordinates, foun
     low, high = float(coordinates.low[place]), float(coordinates.high[place])
     value = float(values[place])
     if coordinates.log[place]:
-        return Interval(max(value * np.exp(-error / value), low), min(value * np.exp(error / value), high))
+        return Interval(max(value * math.exp(-error / value), low), min(value * math.exp(error / value), high))
     return Interval(max(value - error, low), min(value + error, high))
 
 
