@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("instead of logs: --schedule with")
     group.add_argument("--steps", type=int, metavar="N", help="number of steps, a warm-up included")
-    group.add_argument("--at", metavar="t1,t2,...", help="predict after these steps; default about 200 of them")
+    group.add_argument(
+        "--at",
+        metavar="t1,t2,...",
+        help="predict after these steps; default up to 200 from the first fitted row on",
+    )
     add_log_arguments(parser)
     parser.add_argument("--level", type=float, default=0.95, metavar="P", help="of the band; default 0.95")
     parser.add_argument(
@@ -136,7 +140,11 @@ def _of_schedule(fit: "FitResult", options: argparse.Namespace) -> _Found:
         raise InputError("logs and schedule are missing; give LOGs, or --schedule SPEC --steps N")
     at = None if options.at is None else _numbers(options.at)
     schedule, warmup = _planned(fit, options, at)
-    predicted = fit.predict(schedule, None if at is None else np.unique(at), level=options.level)
+    if at is None:  # where the law was not fitted, as in a warm-up, it may be far off
+        first = min((float(one.step[0]) for one in fit.runs), default=1.0)
+        first = first if 1.0 <= first < schedule.steps else 1.0
+        at = np.rint(np.geomspace(first, schedule.steps, 200)).tolist()
+    predicted = fit.predict(schedule, np.unique(at), level=options.level)
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     _extend(columns, options.schedule, predicted, [None] * len(predicted.step), options)
     lr, batch = np.asarray(schedule.lr), np.asarray(schedule.batch)
