@@ -1,6 +1,7 @@
 """The q_K profile: valleys by hand, refits against independent multistart fits, flags at the ends of the grid."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from rfsim.logs import run
 from rfsim.schedules import constant, cosine, eight_one_one, wsd
 from rfsim.surrogates import FitResult, fit, law
 from rfsim.surrogates.memory_profile import GRID, memory_profile, valley
-from rfsim.surrogates.objective import Coordinates
+from rfsim.surrogates.objective import Coordinates, Minimum
 from rfsim.surrogates.uncertainty import profile_interval
 
 STEPS = 2000
@@ -215,6 +216,45 @@ def test_the_window_also_cuts_the_held_out_runs():
     predicted = chosen.evaluate(found.values[1], chosen.prepare(runs[2]), gradient=False)[0]
     error = math.sqrt(float(np.mean((predicted - runs[2].loss)[first:] ** 2)))
     assert found.held_out_error[1] == pytest.approx(error, rel=1e-12)
+
+
+def test_what_is_fixed_stays_and_a_better_held_fit_is_told(case):
+    chosen, runs, _, _ = case
+    held = fit(chosen, runs[:2], fixed={"q_F": 0.48}, starts=VALUES["forcing-memory"])
+    found = memory_profile(chosen, runs[:2], runs[2], [1.1, 1.2, 1.3], free=held)
+    assert_array_equal(found.values[:, 2], 0.48)
+    assert not any("better than the free one" in line for line in found.notes())
+    missed = replace(held, objective=1.01 * found.objective.min())
+    told = memory_profile(chosen, runs[:2], runs[2], [1.1, 1.2, 1.3], free=missed)
+    assert any("better than the free one" in line for line in told.notes())
+    assert told.deviance.min() == 0.0
+
+
+@pytest.mark.parametrize("falling", [True, False])
+def test_the_better_of_the_two_ways_is_kept(case, monkeypatch, falling):
+    """Five values, passed outwards and back: the ends once, the middle three times.
+
+    Every passage is told to lie in another basin, with an objective that rises or falls from call to call.
+    """
+    chosen, runs, free, _ = case
+    calls = []
+
+    def other_basin(law, start, data, held):
+        return start, float(len(calls) + 1)
+
+    def end(law, start, data, held, **options):
+        calls.append(float(held.fixed[6]))
+        return Minimum(start, 1.0 / len(calls) if falling else float(len(calls)), 1, True)
+
+    monkeypatch.setattr("rfsim.surrogates.memory_profile.project", other_basin)
+    monkeypatch.setattr("rfsim.surrogates.memory_profile.descend", end)
+    grid = [1.0, 1.1, 1.2, 1.3, 1.4]
+    found = memory_profile(chosen, runs[:2], runs[2], grid, free=free)
+    pick = max if falling else min
+    visits = [[i + 1 for i, value in enumerate(calls) if value == q] for q in grid]
+    assert [len(one) for one in visits] == [1, 2, 3, 2, 1]
+    kept = [pick(one) for one in visits]
+    assert_allclose(found.objective, [1.0 / one if falling else one for one in kept], rtol=1e-12)
 
 
 def test_default_grid_is_symmetric_about_one():

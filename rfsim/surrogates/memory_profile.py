@@ -165,7 +165,7 @@ def memory_profile(
     law : one with a power-law kernel: forcing-memory or fsl (q_K), lr-fsl or elr-fsl (a_2).
     fit_runs, held_out : one or more runs each.
     q_memory : (g,) increasing values to hold, at least 3.
-    window, huber, fixed : as in `fit`; the window also applies to the held-out runs.
+    window, huber, fixed : as in `fit`, or those of `free` if it is given; the window applies to the held-out runs too.
     factor : > 1, by how much an error may exceed its minimum within the stated width.
     level : of the interval from the deviance.
     free : the result of `fit` on the same runs with the exponent free, if it is there already.
