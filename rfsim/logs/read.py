@@ -10,6 +10,7 @@ import numpy as np
 from rfsim.checks import FloatArray, InputError, whole_number
 from rfsim.logs.configs import is_parent, peak_of, resumed_from
 from rfsim.logs.formats import Log, read_log
+from rfsim.logs.norms import modelled
 from rfsim.logs.reconstruct import Rows, from_given, from_log
 from rfsim.logs.record import Run, run
 from rfsim.logs.roles import batches, loss_of, lr_rows, norms, single_values
@@ -19,6 +20,7 @@ from rfsim.logs.steps import Steps
 from rfsim.logs.traps import single_points, without_other_evaluation
 from rfsim.schedules.record import Schedule
 
+WEIGHT_DECAY = "weight-decay"  # asks for norms modelled from the configuration
 Source = str | Path | Sequence[str | Path]
 
 
@@ -48,7 +50,8 @@ def read_run(
     ----------
     source : a file, or the files of one run in the order in which they were written; the later one wins on an overlap.
     step, tokens, loss, norm : names of columns, "group/column" or "column"; without them aliases decide, validation
-        loss before training loss. A perplexity is turned into log perplexity.
+        loss before training loss. A perplexity is turned into log perplexity. norm "weight-decay" stands for norms
+        modelled from the weight decay of the configuration, see `weight_decay_norm`.
     lr, batch : a column, or a number: the peak lr of a SPEC, the batch of all steps (1 if there is no column).
     tokens_per_step : turns tokens into steps; without it the configuration's batch times sequence length.
     schedule : a Schedule, a SPEC such as "wsd:decay=0.2", or a CSV file step,lr,batch.
@@ -116,7 +119,7 @@ def read_run(
     findings += told
     sizes, told = batches(batch, found, read, sizes, config)
     findings += told
-    norm_rows, told = norms(norm, found, read, values.size)
+    norm_rows, told = (None, []) if norm == WEIGHT_DECAY else norms(norm, found, read, values.size)
     findings += told
     own = run(
         series.step,
@@ -128,7 +131,11 @@ def read_run(
         warmup=up,
         known_as=aliases,
     )
-    return own if parent is None else merged(parent, own, begin)
+    whole = own if parent is None else merged(parent, own, begin)
+    if norm != WEIGHT_DECAY:
+        return whole
+    values, line = modelled(config, np.asarray(whole.schedule.lr))
+    return replace(whole, norm=values, findings=(*whole.findings, line))
 
 
 def is_chart(log: Log) -> bool:

@@ -13,6 +13,21 @@ def learning_rate(run: Run) -> np.ndarray:
     return np.asarray(run.schedule.lr, dtype=np.float64)
 
 
+def effective_rate(run: Run, law: str) -> np.ndarray:
+    """Effective learning rate, lr over the norm that the run holds, of every step (N,).
+
+    Raises
+    ------
+    InputError : if the run has no norm.
+    """
+    if run.norm is None:
+        raise InputError(
+            f"{law} needs the parameter or update norm of every step, and {run.name} has none; give the run a norm (a "
+            f'column, or norm="weight-decay" for a log whose configuration says it), or use the law in the lr'
+        )
+    return learning_rate(run) / np.asarray(run.norm, dtype=np.float64)
+
+
 def largest_lr(runs: Sequence[Run]) -> float:
     """The largest learning rate of the runs, the natural unit.
 

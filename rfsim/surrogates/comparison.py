@@ -19,6 +19,7 @@ from rfsim.surrogates.transfer import Transfer, moving_rows, transfer
 LAWS = (
     "forcing-memory",
     "forcing-memory:clock_power=0.5",
+    "forcing-memory:clock_power=0.5,effective=1",
     "fsl",
     "lr-fsl",
     "elr-fsl",
@@ -26,7 +27,7 @@ LAWS = (
     "momentum",
     "chinchilla",
 )
-"""What is compared by default, fixed in advance: every law, and the forcing-memory law on both clocks."""
+"""What is compared by default, fixed in advance: every law, the forcing-memory law on both clocks and in lr/norm too."""
 
 NOT_A_CURVE = (
     "chinchilla needs the final losses of runs of several model sizes and tokens, and a split of loss curves has none; "

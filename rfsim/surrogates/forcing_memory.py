@@ -9,7 +9,7 @@ import numpy as np
 from rfsim.checks import InputError, finite_number, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
-from rfsim.surrogates.changes import largest_lr, learning_rate, observed_steps
+from rfsim.surrogates.changes import effective_rate, largest_lr, learning_rate, observed_steps
 from rfsim.surrogates.kernel import kinks, memory_integrals
 from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.pieces import Pieces, pieces
@@ -54,6 +54,7 @@ class ForcingMemory:
     forcing_power : f > 0, default 1.
     injection_power : i, default 1 + p.
     q_memory : a fixed q_K, or None (fitted).
+    effective : eta is the effective lr, lr over the norm of the parameters that the run holds, instead of the lr.
     lr_unit, batch_unit : units; None until `calibrated`, which takes the largest lr and the median batch of the runs.
 
     Source: theory, sections 5.1 and 7.1 (an empirical form).
@@ -63,6 +64,7 @@ class ForcingMemory:
     forcing_power: float = 1.0
     injection_power: float | None = None
     q_memory: float | None = None
+    effective: bool = False
     lr_unit: float | None = None
     batch_unit: float | None = None
 
@@ -93,17 +95,20 @@ class ForcingMemory:
         return ("L_inf", "A_F", "A_0", "A_1")
 
     def calibrated(self, runs: Sequence[Run]) -> "ForcingMemory":
-        """Take the largest lr of the runs as unit of lr, and their median batch as unit of the batch.
+        """Take the largest (effective) lr of the runs as unit of lr, and their median batch as unit of the batch.
 
         Raises
         ------
-        InputError : if no run has a positive lr.
+        InputError : if no run has a positive lr, or one lacks the norm of an effective lr.
         """
         if self.lr_unit is not None and self.batch_unit is not None:
             return self
-        lr = largest_lr(runs)
+        lr = largest_lr(runs) if not self.effective else max(float(self._rate(run).max()) for run in runs)
         batch = float(np.median(np.concatenate([np.asarray(run.schedule.batch) for run in runs])))
         return replace(self, lr_unit=self.lr_unit or lr, batch_unit=self.batch_unit or batch)
+
+    def _rate(self, run: Run) -> np.ndarray:
+        return effective_rate(run, self.name) if self.effective else learning_rate(run)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Path:
         """Clocks at the rows of the run (or at steps `at`), and its injection as few linear pieces.
@@ -121,7 +126,7 @@ class ForcingMemory:
         )
         if self.q_memory is not None:
             positive_number("q_memory", self.q_memory)
-        lr = learning_rate(run) / positive_number("lr_unit", self.lr_unit)
+        lr = self._rate(run) / positive_number("lr_unit", self.lr_unit)
         batch = np.asarray(run.schedule.batch, dtype=np.float64) / positive_number("batch_unit", self.batch_unit)
         index = observed_steps(run, at)
         moving = lr > 0.0

@@ -9,7 +9,7 @@ import numpy as np
 from rfsim.checks import InputError, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
-from rfsim.surrogates.changes import learning_rate, observed_steps
+from rfsim.surrogates.changes import effective_rate, learning_rate, observed_steps
 from rfsim.surrogates.laws import Parameter, register
 from rfsim.surrogates.sums import Terms, terms
 
@@ -162,12 +162,7 @@ class EffectiveRateScaling(_RateScaling):
         ------
         InputError : if the run has no norm.
         """
-        if run.norm is None:
-            raise InputError(
-                f"{self.name} needs the parameter or update norm of every step, and {run.name} has none; "
-                f"give the run a norm, or use lr-fsl"
-            )
-        return learning_rate(run) / np.asarray(run.norm, dtype=np.float64)
+        return effective_rate(run, self.name)
 
 
 @register
