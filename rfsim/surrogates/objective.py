@@ -1,6 +1,6 @@
 """Huber's loss on log residuals, minimised from one start: transformed parameters, analytic gradients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,6 +123,17 @@ def huber(rest: np.ndarray, delta: float) -> np.ndarray:
     return np.where(size <= delta, 0.5 * rest**2, delta * (size - 0.5 * delta))
 
 
+def _weighted_huber(weights: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    """Huber's loss of z = (r/delta)^2 with its two derivatives, (3, n), each row counted `weights` (n,) times."""
+
+    def loss(z: np.ndarray) -> np.ndarray:
+        inside, root = z <= 1.0, np.sqrt(np.maximum(z, 1.0))
+        value, slope = np.where(inside, z, 2.0 * root - 1.0), 1.0 / root
+        return weights * np.stack([value, slope, np.where(inside, 0.0, -0.5 * slope**3)])
+
+    return loss
+
+
 def descend(
     law: Law[Any],
     start: np.ndarray,
@@ -139,7 +150,7 @@ def descend(
 
     A wide Huber loss is least squares, which converges from afar; each narrower one starts where the last ended.
     """
-    weights = None if data.weights is None else np.sqrt(np.concatenate(data.weights))
+    loss: Any = "huber" if data.weights is None else _weighted_huber(np.concatenate(data.weights))
     bounds = coordinates.bounds()
     place = np.clip(coordinates.to(coordinates.inside(start)), bounds[0] + 1e-12, bounds[1] - 1e-12)
     last: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
@@ -153,8 +164,6 @@ def descend(
                 jacobian = gradient @ slope
             if not (np.isfinite(rest).all() and np.isfinite(jacobian).all()):
                 rest, jacobian = np.full(len(rest), 1e6), np.zeros((len(rest), len(x)))
-            if weights is not None:
-                rest, jacobian = rest * weights, jacobian * weights[:, None]
             last.clear()
             last[key] = (rest, jacobian)
         return last[key]
@@ -166,7 +175,7 @@ def descend(
             place,
             jac=lambda x: both(x)[1],
             bounds=bounds,
-            loss="huber",
+            loss=loss,
             f_scale=delta,
             x_scale="jac",
             ftol=tolerance if delta == deltas[-1] else 1e-6,
