@@ -233,6 +233,8 @@ class FitResult:
             remark = "fixed" if name in self.fixed else "at bound" if name in self.at_bound else ""
             remark = "not determined" if name in self.unidentified else remark
             low, high = intervals.get(name, Interval(float("nan"), float("nan")))
+            if name in self.at_bound and self.samples is None:
+                low = high = float("nan")  # on a bound the local interval has no width: profile it
             numbers = (self.params[name], self.stderr[name], low, high)
             rows.append((name, *(f"{value:.6g}" for value in numbers), parameter.unit, remark))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
@@ -291,16 +293,15 @@ class FitResult:
         if not text.lstrip().startswith("{"):
             try:
                 text = Path(source).read_text(encoding="utf-8")
-            except OSError as error:
-                raise InputError(
-                    f"fit file {source} cannot be read ({error.strerror}); give a file of rfsim fit"
-                ) from error
+            except (OSError, ValueError) as error:
+                told = getattr(error, "strerror", None) or "it is not text"
+                raise InputError(f"fit file {source} cannot be read ({told}); give a file of rfsim fit") from error
         try:
             record = json.loads(text)
             if record["format"] != _FORMAT:
                 raise KeyError("format")
             return cls._from_record(record)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
