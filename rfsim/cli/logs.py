@@ -90,37 +90,34 @@ def read_sources(options: argparse.Namespace, texts: Sequence[str], *, warmup: i
     return _distinct([Source(text, run) for text, run in zip(owners, runs, strict=True)])
 
 
-def read_as_fitted(options: argparse.Namespace, texts: Sequence[str], warmup: int | None) -> list[Source]:
-    """The runs of log arguments, with the warm-up of a fit in front of those that start late and have none.
+def read_as_fitted(options: argparse.Namespace, texts: Sequence[str], warmups: set[int]) -> list[Source]:
+    """The runs of log arguments, with the warm-up of a fit in front of those that start after it and have none.
 
     Parameters
     ----------
-    warmup : of the fitted runs, None if they differ; --warmup goes before.
+    warmups : of the fitted runs; --warmup goes before.
     """
-    if options.warmup is not None or warmup == 0:
+    known = sorted(warmups - {0})
+    if options.warmup is not None or not known:
         return read_sources(options, texts)
+    only = known[0] if len(warmups) == 1 else None
     try:
         plain = read_sources(options, texts)
     except InputError:
-        if warmup is None:
+        if only is None:
             raise
-        return read_sources(options, texts, warmup=warmup)
-    late = [source.run.warmup == 0 and source.run.step[0] >= (warmup or 1) and _gap(source.run) for source in plain]
+        return read_sources(options, texts, warmup=only)
+    late = [source.run.warmup == 0 and source.run.step[0] >= known[0] for source in plain]
     if not any(late):
         return plain
-    if warmup is None:
+    if only is None:
         name = plain[late.index(True)].run.name
         raise InputError(
-            f"warmup is missing: {name} starts late and the fitted runs have different warm-ups; "
-            f"give --warmup N, or --warmup 0"
+            f"warmup is missing: {name} starts at step {plain[late.index(True)].run.step[0]:g} and the fitted runs have "
+            f"warm-ups of {', '.join(map(str, sorted(warmups)))} steps; give --warmup N, or --warmup 0"
         )
-    again = read_sources(options, texts, warmup=warmup)
+    again = read_sources(options, texts, warmup=only)
     return [new if is_late else old for new, old, is_late in zip(again, plain, late, strict=True)]
-
-
-def _gap(run: "Run") -> bool:
-    """True if the first row comes later than the rows are apart."""
-    return len(run.step) < 2 or bool(run.step[0] > 2.0 * (run.step[1] - run.step[0]))
 
 
 def number_or_text(text: str | None) -> str | float | None:

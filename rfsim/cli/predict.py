@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"else {_ROWS}",
     )
     parser.epilog = (
-        "The warm-up of the fitted runs is put in front of logs that start late, and into a SPEC without warmup=; "
+        "The warm-up of the fitted runs is put in front of logs that start after it, and into a SPEC without warmup=; "
         "--warmup says otherwise. A SPEC takes the largest lr and the batch of the fitted runs unless --lr and "
         "--batch are given."
     )
@@ -105,7 +105,7 @@ def _of_logs(fit: "FitResult", options: argparse.Namespace) -> _Found:
     for name in ("steps", "at"):
         if getattr(options, name) is not None:
             raise InputError(f"{name} is for a schedule, got it with logs, which are predicted at their rows; drop it")
-    sources = read_as_fitted(options, options.logs, common_warmup(fit))
+    sources = read_as_fitted(options, options.logs, {one.warmup for one in fit.runs})
     sources = [source._replace(run=moving_rows(source.run)) for source in sources]
     tell_findings(sources)
     found = transfer(fit, [source.run for source in sources], level=options.level)

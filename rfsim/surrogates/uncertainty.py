@@ -184,7 +184,8 @@ def wald_interval(place: int, values: np.ndarray, coordinates: Coordinates, foun
     low, high = float(coordinates.low[place]), float(coordinates.high[place])
     value = float(values[place])
     if coordinates.log[place]:
-        return Interval(max(value * math.exp(-error / value), low), min(value * math.exp(min(error / value, 700.0)), high))
+        factor = math.exp(min(error / value, 700.0))
+        return Interval(max(value / factor, low), min(value * factor, high))
     return Interval(max(value - error, low), min(value + error, high))
 
 
