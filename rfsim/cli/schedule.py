@@ -1,9 +1,10 @@
-"""`rfsim schedule show` and `rfsim schedule pair`: the path of a schedule, and two realisations of one path."""
+"""`rfsim schedule show`, `pair` and `design`: a schedule, two realisations of one path, and the best under a fit."""
 
 import argparse
 from typing import Any
 
 from rfsim.checks import InputError, whole_number
+from rfsim.cli.design import add_design_arguments, refuse_design_arguments, run_design
 from rfsim.cli.output import emit
 from rfsim.cli.setup import SPECS, is_schedule_file, parameters, read_schedule
 
@@ -27,13 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
         "action",
-        choices=("show", "pair"),
-        help="show: every step with clock, ratio and data; pair: lr decay and batch growth with the same ratio path",
+        choices=("show", "pair", "design"),
+        help="show: every step with clock, ratio and data; pair: lr decay and batch growth with the same ratio path; "
+        "design: the falling lr with the lowest final loss that a fit predicts",
     )
-    parser.add_argument("schedule", metavar="SPEC|FILE.csv", help=SPECS)
+    parser.add_argument("schedule", metavar="SPEC|FILE.csv|FIT.json", help=f"{SPECS}; design: a fit of rfsim fit")
     parser.add_argument("--steps", type=int, metavar="N", help="number of steps")
     parser.add_argument(
-        "--lr", type=float, metavar="ETA", help="learning rate (peak); of the batch-growth run for pair"
+        "--lr",
+        type=float,
+        metavar="ETA",
+        help="learning rate (peak); of the batch-growth run for pair; largest for design",
     )
     parser.add_argument("--batch", type=float, metavar="B", help="batch size (first); of the lr-decay run for pair")
     parser.add_argument(
@@ -49,8 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--clock-power", type=float, default=1.0, metavar="P", help="clock is the sum of lr^P; default 1"
     )
     parser.add_argument(
-        "--out", metavar="PATH", help="show: write a CSV file step,lr,batch; pair: write two of them into this folder"
+        "--out",
+        metavar="PATH",
+        help="show, design: write a CSV file step,lr,batch; pair: write two of them into this folder",
     )
+    add_design_arguments(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -58,7 +66,11 @@ def run(options: argparse.Namespace) -> int:
     from rfsim.provenance import versions
 
     options.at = None
-    result, reasons, table = (_show if options.action == "show" else _pair)(options)
+    if options.action == "design":
+        result, reasons, table = run_design(options, _rows)
+    else:
+        refuse_design_arguments(options)
+        result, reasons, table = (_show if options.action == "show" else _pair)(options)
     shown = parameters(options)
     del shown["at"]
     emit({**result, "parameters": shown, "versions": versions()}, options.json, reasons=reasons, table=table)

@@ -37,7 +37,7 @@ class Layout(NamedTuple):
 
 def knots(steps: int, warmup: int, number: int) -> np.ndarray:
     """About `number` updates from the end of the warm-up to the last one: even, and denser towards both ends."""
-    last, part = steps - 1, -(-number // 3)
+    last, part = steps - 1, max(-(-number // 3), 2)
     span = max(last - warmup, 1)
     towards = np.geomspace(1.0, span, part)
     places = np.concatenate([np.linspace(warmup, last, part), warmup + towards, last - towards])

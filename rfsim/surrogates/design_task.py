@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rfsim.checks import InputError
+from rfsim.checks import InputError, finite_number, finite_vector, positive_number, require_entries, whole_number
 from rfsim.schedules import from_arrays, from_spec
 from rfsim.surrogates.design_search import Layout, block_means, layout
-from rfsim.surrogates.laws import Law
-from rfsim.surrogates.result import as_run
+from rfsim.surrogates.laws import Law, values_of
+from rfsim.surrogates.result import FitResult, as_run
 from rfsim.surrogates.sensitivity import final_loss_and_slope
 
 _SINGLE = 100_000  # up to so many updates a layout can hold each of them
@@ -131,3 +131,66 @@ def _best_peak(shape: _Shape, task: Task, whole: Layout) -> float | None:
         return None
     best = minimize_scalar(lambda x: at(x)[0], bounds=(bottom, top), method="bounded", options={"xatol": 1e-3})
     return float(f"{np.exp(best.x):.4g}")
+
+
+def read_task(
+    fit: FitResult | tuple[Law[Any], object],
+    steps: int,
+    *,
+    lr_max: float | None,
+    lr_min: float,
+    batch: object,
+    warmup: int | None,
+    end: float | None,
+) -> Task:
+    """The task of the arguments of `design`, checked; what is None is that of the fitted runs."""
+    if isinstance(fit, FitResult):
+        law, values = fit.law, fit.values
+    elif isinstance(fit, tuple) and len(fit) == 2:
+        law, values = fit[0], values_of(fit[0], fit[1])
+    else:
+        raise InputError(f"fit must be a FitResult or (law, values), got {type(fit).__name__}; use fit or law")
+    runs = fit.runs if isinstance(fit, FitResult) else ()
+    number = whole_number("steps", steps)
+    if warmup is None:
+        known = {run.warmup for run in runs} or {0}
+        if len(known) > 1:
+            raise InputError("warmup is missing: the fitted runs have different ones; give the steps, possibly 0")
+        warmup = known.pop()
+    up = whole_number("warmup", warmup, least=0)
+    if up >= number:
+        raise InputError(f"warmup must be shorter than the {number} steps, got {up}; lower it or raise steps")
+    if lr_max is None:
+        lr_max = max((run.lr for run in runs if np.isfinite(run.lr)), default=None)
+        if lr_max is None:
+            raise InputError("lr_max is missing and the fit does not say which lr was run; give the largest lr allowed")
+    high, low = positive_number("lr_max", lr_max), finite_number("lr_min", lr_min)
+    last = None if end is None else finite_number("end", end)
+    if not 0.0 <= low <= high:
+        raise InputError(f"lr_min must lie between 0 and lr_max = {high:g}, got {low:g}")
+    if last is not None and not low <= last <= high:
+        raise InputError(f"end must lie between lr_min = {low:g} and lr_max = {high:g}, got {last:g}")
+    if batch is None:
+        batch = next((run.batch for run in runs if np.isfinite(run.batch)), 1.0)
+    vector = finite_vector("batch", np.atleast_1d(np.asarray(batch)), least=0.0, strict=True)
+    if len(vector) not in (1, number):
+        raise InputError(f"batch must be one number or one for each of the {number} steps, got {len(vector)}")
+    sizes = np.broadcast_to(vector, (number,))
+    return Task(law, values, number, sizes, up, low if last is None else last, high, last)
+
+
+def checked_places(places: object, task: Task, stages: int | None) -> np.ndarray:
+    """Steps of knots or first steps of stages as given, or InputError."""
+    vector = finite_vector("places", places, least=0.0)
+    require_entries("places", vector, vector == np.round(vector), "whole numbers")
+    require_entries("places", vector[1:], np.diff(vector) > 0.0, "strictly increasing")
+    if vector[0] != task.warmup or vector[-1] >= task.steps:
+        raise InputError(
+            f"places must begin at the end of the warm-up, {task.warmup}, and lie before {task.steps}, got "
+            f"{vector[0]:g} to {vector[-1]:g}"
+        )
+    if stages is None and vector[-1] != task.steps - 1:
+        raise InputError(f"places of knots must end at the last step, {task.steps - 1}, got {vector[-1]:g}")
+    if stages is not None and stages != len(vector):
+        raise InputError(f"places must hold one first step for each of the {stages} stages, got {len(vector)}")
+    return vector.astype(np.int64)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rfsim.checks import InputError, finite_number, finite_vector, positive_number, require_entries, whole_number
+from rfsim.checks import InputError, whole_number
 from rfsim.schedules import Schedule, from_arrays, write_schedule
 from rfsim.surrogates.design_search import block_means, denser, evaluator, knots, settle, slack
 from rfsim.surrogates.design_stages import staged
-from rfsim.surrogates.design_task import Task, named_schedules
-from rfsim.surrogates.laws import Law, values_of
+from rfsim.surrogates.design_task import Task, checked_places, named_schedules, read_task
+from rfsim.surrogates.laws import Law
 from rfsim.surrogates.result import FitResult, as_run
 from rfsim.surrogates.sensitivity import final_loss_and_slope
 from rfsim.surrogates.uncertainty import student_width
@@ -20,6 +20,7 @@ _KNOTS, _MOST_KNOTS = 24, 250
 _STARTS = 4  # named schedules from which the search begins
 _STAGES = 3  # of the start that falls within single steps
 _ENOUGH = 1e-6  # knots are added until the loss falls by less than this share of it
+_SUDDENLY = 1e-5  # share of the loss by which a fall within one step has to be better than a smooth one
 _LEVEL = 0.95
 _BEYOND = 1.02  # times the fitted horizon or lr, above which a design is an extrapolation
 _SUDDEN = 0.2  # a fall within one step by this share of the peak is told
@@ -63,10 +64,10 @@ def design(
     fit: FitResult | tuple[Law[Any], object],
     steps: int,
     *,
-    lr_max: float,
+    lr_max: float | None = None,
     lr_min: float = 0.0,
     batch: object = None,
-    warmup: int = 0,
+    warmup: int | None = None,
     end: float | None = None,
     stages: int | None = None,
     places: object = None,
@@ -84,9 +85,9 @@ def design(
     ----------
     fit : a fit, or a law with units and its parameter values (array or mapping); then no errors are known.
     steps : N, with the warm-up.
-    lr_max, lr_min : bounds of the lr; lr_min may be 0.
-    batch : one number or (N,); default the batch unit of the law, the median of the fitted runs, else 1.
-    warmup : steps of the linear warm-up, fewer than N.
+    lr_max, lr_min : bounds of the lr; by default the largest lr of the fitted runs, and 0.
+    batch : one number or (N,); default the first batch of the first fitted run, 1 without a fit.
+    warmup : steps of the linear warm-up, fewer than N; default that of the fitted runs, 0 without a fit.
     end : the lr of the last step, from lr_min to lr_max, which no earlier one is below; default free.
     stages : if given, the lr is constant on this many stages, whose first steps are sought too.
     places : first steps of the stages, or steps of the knots if `stages` is not given: increasing, from `warmup` on,
@@ -98,9 +99,11 @@ def design(
 
     Source: theory, section 7 (the laws); the search is rfsim's own.
     """
-    task = _task(fit, steps, lr_max, lr_min, batch, warmup, end)
+    task = read_task(fit, steps, lr_max=lr_max, lr_min=lr_min, batch=batch, warmup=warmup, end=end)
     count = None if stages is None else whole_number("stages", stages)
-    given = None if places is None else _checked_places(places, task, count)
+    if count is not None and count > task.steps - task.warmup:
+        raise InputError(f"stages must be at most the {task.steps - task.warmup} steps after the warm-up, got {count}")
+    given = None if places is None else checked_places(places, task, count)
     named = named_schedules(task)
     losses = {name: task.loss(lr) for name, lr in named.items()}
     ranked = sorted(losses, key=lambda name: losses[name])
@@ -151,23 +154,27 @@ def _solved(
 
 
 def _refined(task: Task, starts: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
-    """Solutions with more and more knots, from smooth ones and from one of few stages; the last one sees every step.
+    """Solutions with more and more knots, the last one over every step, and their knots.
 
-    Some laws are lowest for an lr that falls within one step, to which no smooth descent leads.
+    Some laws are lowest for an lr that falls within one step, to which no smooth descent leads: a solution of few
+    stages is tried too, and goes on in place of the smooth one where it is better by more than the tolerance.
     """
     places = knots(task.steps, task.warmup, _KNOTS)
-    smooth = _solved(task, places, starts)[0]
-    found, last = [smooth], np.inf
-    stages = min(_STAGES, task.steps - task.warmup)
-    sudden, falls = _in_stages(task, [smooth, *starts[:1]], stages)
-    places = np.unique(np.concatenate([places, falls, np.maximum(falls - 1, task.warmup)]))
-    starts = [smooth, sudden, *starts[:1]]
+    start = _solved(task, places, starts)[0]
+    found = [start]
+    sudden, falls = _in_stages(task, [start, *starts[:1]], min(_STAGES, task.steps - task.warmup))
+    beside = np.unique(np.concatenate([places, falls, np.maximum(falls - 1, task.warmup)]))
+    (smooth, level), (jumping, other) = (_solved(task, beside, [one]) for one in (start, sudden))
+    if other < level - _SUDDENLY * abs(level):
+        start, places = jumping, beside
+        found = [smooth]
+    last = np.inf
     while True:
-        found.append(_solved(task, places, starts)[0])
+        found.append(_solved(task, places, [start])[0])
         loss = task.loss(found[-1])
         if last - loss <= _ENOUGH * abs(loss) or len(places) >= min(_MOST_KNOTS, task.steps - task.warmup):
             break
-        last, starts, places = loss, [found[-1]], denser(places)
+        last, start, places = loss, found[-1], denser(places)
     found.append(_solved(task, places, [min(found, key=task.loss)], every=True)[0])
     return found, places
 
@@ -239,59 +246,18 @@ def _notes(task: Task, lr: np.ndarray, loss: float, gain: float, gain_error: flo
     noises = [run.noise * loss for run in fit.runs if np.isfinite(run.noise)]
     if noises and 0.0 < gain < max(noises):
         told.append(f"the gain {gain:.2g} is below the noise floor {max(noises):.2g} of the fitted logs")
-    longest = max((float(run.step[-1]) for run in fit.runs), default=np.inf)
-    if task.steps > _BEYOND * longest:
-        told.append(f"the {task.steps} steps go beyond the {longest:.0f} steps that were fitted: an extrapolation")
-    highest = max((run.lr for run in fit.runs if np.isfinite(run.lr)), default=np.inf)
-    if lr.max() > _BEYOND * highest:
-        told.append(f"the lr {lr.max():.4g} is above the largest one fitted, {highest:.4g}: an extrapolation")
-    return told + fit.notes()
-
-
-def _task(
-    fit: FitResult | tuple[Law[Any], object],
-    steps: int,
-    lr_max: float,
-    lr_min: float,
-    batch: object,
-    warmup: int,
-    end: float | None,
-) -> Task:
-    if isinstance(fit, FitResult):
-        law, values = fit.law, fit.values
-    elif isinstance(fit, tuple) and len(fit) == 2:
-        law, values = fit[0], values_of(fit[0], fit[1])
-    else:
-        raise InputError(f"fit must be a FitResult or (law, values), got {type(fit).__name__}; use fit or law")
-    number = whole_number("steps", steps)
-    up = whole_number("warmup", warmup, least=0)
-    if up >= number:
-        raise InputError(f"warmup must be shorter than the {number} steps, got {up}; lower it or raise steps")
-    high, low = positive_number("lr_max", lr_max), finite_number("lr_min", lr_min)
-    last = None if end is None else finite_number("end", end)
-    if not 0.0 <= low <= high:
-        raise InputError(f"lr_min must lie between 0 and lr_max = {high:g}, got {low:g}")
-    if last is not None and not low <= last <= high:
-        raise InputError(f"end must lie between lr_min = {low:g} and lr_max = {high:g}, got {last:g}")
-    size = (getattr(law, "batch_unit", None) or 1.0) if batch is None else batch
-    vector = finite_vector("batch", np.atleast_1d(np.asarray(size)), least=0.0, strict=True)
-    if len(vector) not in (1, number):
-        raise InputError(f"batch must be one number or one for each of the {number} steps, got {len(vector)}")
-    sizes = np.broadcast_to(vector, (number,))
-    return Task(law, values, number, sizes, up, low if last is None else last, high, last)
-
-
-def _checked_places(places: object, task: Task, stages: int | None) -> np.ndarray:
-    vector = finite_vector("places", places, least=0.0)
-    require_entries("places", vector, vector == np.round(vector), "whole numbers")
-    require_entries("places", vector[1:], np.diff(vector) > 0.0, "strictly increasing")
-    if vector[0] != task.warmup or vector[-1] >= task.steps:
-        raise InputError(
-            f"places must begin at the end of the warm-up, {task.warmup}, and lie before {task.steps}, got "
-            f"{vector[0]:g} to {vector[-1]:g}"
+    if 0.0 < gain < fit.scatter * loss:
+        told.append(f"the gain {gain:.2g} is below the scatter {fit.scatter * loss:.2g} of the rows around the fit")
+    longest, clock = max((run.intrinsic_time for run in fit.runs), default=np.nan), float(lr.sum())
+    if clock > _BEYOND * longest:
+        told.append(f"the schedule is {clock / longest:.3g} times as long as the fitted runs, in intrinsic time")
+    last = max((float(run.step[-1]) for run in fit.runs), default=np.inf)
+    if task.steps > _BEYOND * last:
+        told.append(f"the {task.steps} steps are more than the {last:.0f} that were fitted: an extrapolation")
+    peaks = [run.lr for run in fit.runs if np.isfinite(run.lr)]
+    if peaks and not min(peaks) / _BEYOND <= lr.max() <= _BEYOND * max(peaks):
+        told.append(
+            f"the peak {lr.max():.4g} of the lr lies outside those of the fitted runs, {min(peaks):.4g} to "
+            f"{max(peaks):.4g}: an extrapolation"
         )
-    if stages is None and vector[-1] != task.steps - 1:
-        raise InputError(f"places of knots must end at the last step, {task.steps - 1}, got {vector[-1]:g}")
-    if stages is not None and stages != len(vector):
-        raise InputError(f"places must hold one first step for each of the {stages} stages, got {len(vector)}")
-    return vector.astype(np.int64)
+    return told + fit.notes()

@@ -66,19 +66,22 @@ def _(
     whole = _divided(log_lag, 1.0 - q) / c  # integral of the kernel over all lags up to that of each edge
     kernel = np.exp(-q * log_lag)
     kept = whole[:-1] - whole[1:]
-    log_forcing = np.log1p(forcing)
-    decay = np.exp(-q_f * log_forcing)
-    source = a_0 + a_1 * 0.5 * (decay[1:] + decay[:-1])
+    # the mean source of a block by Simpson's rule, its kernel exactly
+    middle = 1.0 + 0.5 * (forcing[1:] + forcing[:-1])
+    decay, half = np.exp(-q_f * np.log1p(forcing)), np.exp(-q_f * np.log(middle))
+    source = a_0 + a_1 / 6.0 * (decay[1:] + 4.0 * half + decay[:-1])
     loss = l_inf + a_f * decay[-1] + float(np.sum(rate * kept * source))
     # through the clock of the memory, that of the forcing, and the rate
     strength = rate * source
     past = np.cumsum(strength * kernel[:-1])
     by_increment = past - np.concatenate([[0.0], np.cumsum(strength * kernel[1:])[:-1]])
     weight = np.zeros_like(decay)
-    weight[:-1] += 0.5 * a_1 * rate * kept
-    weight[1:] += 0.5 * a_1 * rate * kept
+    weight[:-1] += a_1 / 6.0 * rate * kept
+    weight[1:] += a_1 / 6.0 * rate * kept
     weight[-1] += a_f
-    by_moved = _after((-q_f * weight * decay * np.exp(-log_forcing))[1:])[:-1]
+    at_edges = -q_f * weight * decay / (1.0 + forcing)
+    at_middles = -q_f * a_1 / 1.5 * rate * kept * half / middle
+    by_moved = _after(at_edges[1:])[:-1] + _after(at_middles)[1:] + 0.5 * at_middles
     slope = by_increment * p * increment / x + by_moved * f * moved / x + kept * source * power * rate / x
     return loss, slope / law.lr_unit
 
