@@ -396,8 +396,23 @@ def test_compare_puts_all_laws_on_one_split(capsys, logs):
 
 
 def test_a_log_on_both_sides_is_told(capsys, logs):
-    found = ask(capsys, "compare", logs["flat"], logs["fall"], *MOMENTUM, "--predict", logs["fall"])
+    again = logs["fall"].parent / ".." / logs["fall"].parent.name / "fall.csv"
+    found = ask(capsys, "compare", logs["flat"], logs["fall"], *MOMENTUM, "--predict", again)
     assert found["warnings"][0] == "fall is fitted and predicted: it is no test of the fit"
+
+
+def test_norms_make_the_law_of_effective_rates_apply(capsys, logs, tmp_path):
+    found = []
+    for name, norm in (("flat", 2.0), ("fall", 2.0), ("step", 2.0)):
+        path = tmp_path / f"{name}.csv"
+        first, *rows = logs[name].read_text().splitlines()
+        path.write_text("\n".join([f"{first},size", *(f"{row},{norm}" for row in rows)]) + "\n")
+        found.append(path)
+    laws = ["--law", "elr-fsl", "--law", "lr-fsl"]
+    elr, lr = ask(capsys, "compare", *found[:2], *laws, "--predict", found[2], "--norm", "size")["laws"]
+    assert elr["reason"] is None
+    assert elr["law_options"]["rate_unit"] == pytest.approx(lr["law_options"]["rate_unit"] / 2.0)
+    assert elr["test_rmse"] == pytest.approx(lr["test_rmse"], rel=1e-3)  # a norm that stays only sets the unit
 
 
 def test_no_law_that_applies_is_a_failure(capsys, logs):

@@ -3,7 +3,7 @@
 import argparse
 
 from rfsim.checks import InputError, positive_number
-from rfsim.cli.logs import LOGS, add_fit_arguments, add_log_arguments, described, read_sources, tell_findings
+from rfsim.cli.logs import LOGS, add_fit_arguments, add_log_arguments, described, files_of, read_sources, tell_findings
 from rfsim.cli.output import emit, warn
 from rfsim.cli.setup import parameters
 
@@ -39,9 +39,13 @@ def run(options: argparse.Namespace) -> int:
     positive_number("huber", options.huber)
     if len(set(laws)) < len(laws):
         raise InputError("law is given twice; name each law once")
-    sources = read_sources(options, [*options.logs, *(text for text in options.predict if text not in options.logs)])
-    fitted = [source for source in sources if source.given in options.logs]
-    predicted = [source for source in sources if source.given in options.predict]
+    known, asked = (list(map(files_of, texts)) for texts in (options.logs, options.predict))
+    if len(set(asked)) < len(asked):
+        raise InputError("predict names a log twice; each run counts once")
+    only_asked = [text for text, files in zip(options.predict, asked, strict=True) if files not in known]
+    sources = read_sources(options, [*options.logs, *only_asked])
+    fitted = [source for source in sources if files_of(source.given) in known]
+    predicted = [source for source in sources if files_of(source.given) in asked]
     tell_findings(sources)
     told = [f"{one.run.name} is fitted and predicted: it is no test of the fit" for one in predicted if one in fitted]
     progress = Progress("law")

@@ -73,9 +73,10 @@ def read_sources(options: argparse.Namespace, texts: Sequence[str], *, warmup: i
 
     same = _reading(options, warmup)
     sources = [_files(text) for text in texts]
-    twice = [text for text, count in Counter(texts).items() if count > 1]
+    counts = Counter(map(files_of, texts))
+    twice = [text for text in texts if counts[files_of(text)] > 1]
     if twice:
-        raise InputError(f"log {twice[0]} is given twice; each run counts once")
+        raise InputError(f"log {twice[-1]} is given twice; each run counts once")
     parents = options.parent or []
     if not parents:
         owners = [text for text, files in zip(texts, sources, strict=True) for _ in range(_count(files))]
@@ -111,13 +112,18 @@ def read_as_fitted(options: argparse.Namespace, texts: Sequence[str], warmups: s
     if not any(late):
         return plain
     if only is None:
-        name = plain[late.index(True)].run.name
+        run = plain[late.index(True)].run
         raise InputError(
-            f"warmup is missing: {name} starts at step {plain[late.index(True)].run.step[0]:g} and the fitted runs have "
-            f"warm-ups of {', '.join(map(str, sorted(warmups)))} steps; give --warmup N, or --warmup 0"
+            f"warmup is missing: {run.name} starts at step {run.step[0]:g} and the fitted runs have warm-ups of "
+            f"{', '.join(map(str, sorted(warmups)))} steps; give --warmup N, or --warmup 0"
         )
     again = read_sources(options, texts, warmup=only)
     return [new if is_late else old for new, old, is_late in zip(again, plain, late, strict=True)]
+
+
+def files_of(text: str) -> tuple[Path, ...]:
+    """Files of a log argument, by which two spellings of one log are known to be the same."""
+    return tuple(Path(file).resolve() for file in _files(text))
 
 
 def number_or_text(text: str | None) -> str | float | None:
@@ -137,7 +143,7 @@ def require_out(path: str | None, inputs: Sequence[str]) -> None:
     out = Path(path)
     if out.is_dir():
         raise InputError(f"out {path} is a folder; give the path of a file to write")
-    own = {Path(file).resolve() for text in inputs for file in _files(text)}
+    own = {file for text in inputs for file in files_of(text)}
     if out.resolve() in own:
         raise InputError(f"out {path} is one of the logs and would replace it; choose another file")
     try:
