@@ -27,7 +27,7 @@ LAWS = (
     "momentum",
     "chinchilla",
 )
-"""What is compared by default, fixed in advance: every law, the forcing-memory law on both clocks and in lr/norm too."""
+"""What is compared by default, fixed in advance: every law, forcing-memory on both clocks and in lr/norm too."""
 
 NOT_A_CURVE = (
     "chinchilla needs the final losses of runs of several model sizes and tokens, and a split of loss curves has none; "
