@@ -111,7 +111,7 @@ def _of_logs(fit: "FitResult", options: argparse.Namespace) -> _Found:
     found = transfer(fit, [source.run for source in sources], level=options.level)
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for source, predicted in zip(sources, found.predictions, strict=True):
-        observed = windowed(source.run, fit.window)[1]
+        observed = windowed(source.run, fit.window, fit.law)[1]
         _extend(columns, source.run.name, predicted, observed.tolist(), options)
     files = [
         {"file": source.given, **one._asdict(), "warmup": source.run.warmup}

@@ -9,7 +9,7 @@ import numpy as np
 from rfsim.checks import InputError, RunError, finite_number, one_of, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
-from rfsim.surrogates.laws import Law, parameter_names
+from rfsim.surrogates.laws import Law, Rated, parameter_names
 from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, residuals
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult, RunRecord
@@ -46,7 +46,8 @@ def fit(
     ----------
     law : for example `law("forcing-memory")`; its units are taken from the runs and stored.
     runs : one or more runs.
-    window : "all" rows, or "last-decade": from the last row whose intrinsic time is at most a tenth of the run's.
+    window : "all" rows, or "last-decade": from the last row whose time on the clock of the
+        law (the sum of its rate) is at most a tenth of the run's.
     huber : width of Huber's loss, in log loss.
     fixed : parameters to hold, name -> value.
     starts : (s, k) values of all parameters, instead of those of the law.
@@ -69,7 +70,7 @@ def fit(
     positive_number("huber", huber)
     held = _checked_fixed(law, fixed or {})
     law = law.calibrated(chosen)
-    rows = [windowed(run, window) for run in chosen]
+    rows = [windowed(run, window, law) for run in chosen]
     data = Data(
         tuple(law.prepare(run, steps) for run, (steps, _) in zip(chosen, rows, strict=True)),
         tuple(losses for _, losses in rows),
@@ -160,11 +161,15 @@ def _record(name: str, run: Run, steps: np.ndarray, losses: np.ndarray, fitted: 
     return RunRecord(name, steps, losses, fitted, run.noise, run.warmup, float(lr.max(initial=0.0)), first, clock)
 
 
-def windowed(run: Run, window: str) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and losses of the rows of a run that a window keeps."""
+def windowed(run: Run, window: str, law: Law[Any] | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and losses of the rows of a run that a window keeps.
+
+    "last-decade" is counted on the clock of the law: the sum of its rate (the lr, or lr over norm), else of the lr.
+    """
     if window == "all":
         return run.step, run.loss
-    clock = intrinsic_time(np.asarray(run.schedule.lr))[run.step.astype(np.int64)]
+    rate = law.rate(run) if isinstance(law, Rated) else np.asarray(run.schedule.lr)
+    clock = intrinsic_time(rate)[run.step.astype(np.int64)]
     early = np.flatnonzero(clock <= 0.1 * clock[-1])
     first = int(early[-1]) if early.size else 0
     return run.step[first:], run.loss[first:]

@@ -103,11 +103,12 @@ class ForcingMemory:
         """
         if self.lr_unit is not None and self.batch_unit is not None:
             return self
-        lr = largest_lr(runs) if not self.effective else max(float(self._rate(run).max()) for run in runs)
+        lr = largest_lr(runs) if not self.effective else max(float(self.rate(run).max()) for run in runs)
         batch = float(np.median(np.concatenate([np.asarray(run.schedule.batch) for run in runs])))
         return replace(self, lr_unit=self.lr_unit or lr, batch_unit=self.batch_unit or batch)
 
-    def _rate(self, run: Run) -> np.ndarray:
+    def rate(self, run: Run) -> np.ndarray:
+        """The lr of every step (N,), or lr over norm: what eta stands for."""
         return effective_rate(run, self.name) if self.effective else learning_rate(run)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Path:
@@ -126,7 +127,7 @@ class ForcingMemory:
         )
         if self.q_memory is not None:
             positive_number("q_memory", self.q_memory)
-        lr = self._rate(run) / positive_number("lr_unit", self.lr_unit)
+        lr = self.rate(run) / positive_number("lr_unit", self.lr_unit)
         batch = np.asarray(run.schedule.batch, dtype=np.float64) / positive_number("batch_unit", self.batch_unit)
         index = observed_steps(run, at)
         moving = lr > 0.0

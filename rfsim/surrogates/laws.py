@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -69,6 +69,15 @@ class Law(Protocol[Prepared]):
 
     def centres(self, prepared: Sequence[Prepared]) -> dict[str, tuple[str, float]]:
         """Amplitudes fitted at the centre of the data: name -> (name of its exponent q, log x0), a = A x0^(-q)."""
+        ...
+
+
+@runtime_checkable
+class Rated(Protocol):
+    """A law whose clock is the sum of a rate of its own, such as the effective lr."""
+
+    def rate(self, run: Run) -> np.ndarray:
+        """The rate of every step (N,)."""
         ...
 
 

@@ -187,7 +187,7 @@ def memory_profile(
     best = fit(law, fitted, window=window, huber=huber, fixed=fixed) if free is None else free
     data = _same_data(best, fitted)
     law, name = best.law, _exponent(law)
-    losses = [windowed(run, best.window) for run in others]
+    losses = [windowed(run, best.window, law) for run in others]
     unseen = Data(
         tuple(law.prepare(run, steps) for run, (steps, _) in zip(others, losses, strict=True)),
         tuple(loss for _, loss in losses),
@@ -324,7 +324,7 @@ def _checked(law: Law[Any], q_memory: object, fixed: dict[str, float]) -> FloatA
 
 def _same_data(best: FitResult, runs: Sequence[Run]) -> Data:
     """The prepared rows of the free fit, checked to be those of these runs."""
-    rows = [windowed(run, best.window)[1] for run in runs]
+    rows = [windowed(run, best.window, best.law)[1] for run in runs]
     if best.data is None:
         raise InputError("free was read from a file and holds no rows to refit; leave it out")
     same = len(rows) == len(best.data.losses) and all(map(np.array_equal, rows, best.data.losses))

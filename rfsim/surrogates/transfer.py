@@ -85,7 +85,7 @@ def transfer(result: FitResult, runs: Sequence[Run] | Run, *, level: float = 0.9
     longest = max((run.intrinsic_time for run in result.runs), default=float("nan"))
     records, predictions = [], []
     for run in chosen:
-        steps, observed = windowed(run, result.window)
+        steps, observed = windowed(run, result.window, result.law)
         predicted = result.predict(run, at=steps, level=level)
         records.append(_record(run, observed, predicted, longest))
         predictions.append(predicted)
