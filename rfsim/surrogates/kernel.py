@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_ROWS = 64  # observations handled together: those of one block share the kinks that lie before its last one
+_ROWS = 32  # observations handled together, few enough to stay in the cache; they share the kinks before the last one
 _NEAR = 0.05  # below this the divided differences use their series
 _SHORT = 0.1  # observations with c T (1 + q) below this use the power series of the kernel
 _POWERS = 12  # terms of that series
