@@ -355,6 +355,13 @@ def test_a_design_is_the_same_every_time_and_for_a_batch_per_step():
     assert first.loss == loss_of(one, values, first.schedule)
 
 
+def test_a_law_that_rewards_sudden_falls_is_given_them():
+    one, values = of("multi-power")
+    found = design((one, values), 2000, lr_max=PEAK, warmup=50)
+    for stages in (2, 4):
+        assert found.loss <= design((one, values), 2000, lr_max=PEAK, warmup=50, stages=stages).loss + 1e-5
+
+
 def test_values_by_name_and_a_stage_that_does_not_help():
     one, values = of("forcing-memory")
     by_name = dict(zip((parameter.name for parameter in one.parameters), values, strict=True))
@@ -432,6 +439,8 @@ def test_what_cannot_be_trusted_is_told(fitted):
     assert "times as long as the fitted runs" in far
     assert "3000 steps are more than the 1000" in far
     assert "the peak 0.003 of the lr lies outside those of the fitted runs, 0.001 to 0.001" in far
+    assert "falls to" not in far
+    assert "below the lowest one fitted, 0.0001: an extra" in " | ".join(design(fitted, 1000, stages=2).notes)
     assert "outside those of the fitted runs" in " | ".join(design(fitted, 1000, lr_max=0.5 * PEAK, stages=2).notes)
     record = json.loads(fitted.to_json())
     for one in record["runs"]:

@@ -158,7 +158,9 @@ def _record(name: str, run: Run, steps: np.ndarray, losses: np.ndarray, fitted: 
     lr, batch = np.asarray(run.schedule.lr), np.asarray(run.schedule.batch)
     clock = float(lr[: int(run.step[-1])].sum())
     first = float(batch[0]) if batch.size else float("nan")
-    return RunRecord(name, steps, losses, fitted, run.noise, run.warmup, float(lr.max(initial=0.0)), first, clock)
+    seen = lr[max(int(steps[0]), run.warmup) : int(steps[-1])]
+    highest, lowest = float(lr.max(initial=0.0)), float(seen.min()) if seen.size else float("nan")
+    return RunRecord(name, steps, losses, fitted, run.noise, run.warmup, highest, first, clock, lowest)
 
 
 def windowed(run: Run, window: str, law: Law[Any] | None = None) -> tuple[np.ndarray, np.ndarray]:

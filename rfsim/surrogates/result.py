@@ -34,6 +34,7 @@ class RunRecord(NamedTuple):
     """What a fit keeps of a run: rows used (n,), fitted losses (n,), noise floor of its log, warm-up steps.
 
     lr, batch, intrinsic_time : the largest lr, the first batch and the intrinsic time of the last row; NaN if unknown.
+    lowest_lr : the lowest lr from the first row, or the end of the warm-up, to the last row; NaN if unknown.
     """
 
     name: str
@@ -45,6 +46,7 @@ class RunRecord(NamedTuple):
     lr: float = float("nan")
     batch: float = float("nan")
     intrinsic_time: float = float("nan")
+    lowest_lr: float = float("nan")
 
     @property
     def rmse(self) -> float:
@@ -321,7 +323,7 @@ class FitResult:
                 warmup=run["warmup"],
                 **{
                     name: float("nan") if run.get(name) is None else float(run[name])
-                    for name in ("noise", "lr", "batch", "intrinsic_time")
+                    for name in ("noise", "lr", "batch", "intrinsic_time", "lowest_lr")
                 },
             )
             for run in record["runs"]

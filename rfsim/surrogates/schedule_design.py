@@ -18,7 +18,7 @@ from rfsim.surrogates.uncertainty import student_width
 
 _KNOTS, _MOST_KNOTS = 24, 250
 _STARTS = 4  # named schedules from which the search begins
-_STAGES = 3  # of the start that falls within single steps
+_STAGES, _MOST_STAGES = 3, 12  # of the start that falls within single steps
 _ENOUGH = 1e-6  # knots are added until the loss falls by less than this share of it
 _SUDDENLY = 1e-5  # share of the loss by which a fall within one step has to be better than a smooth one
 _LEVEL = 0.95
@@ -157,17 +157,22 @@ def _refined(task: Task, starts: list[np.ndarray]) -> tuple[list[np.ndarray], np
     """Solutions with more and more knots, the last one over every step, and their knots.
 
     Some laws are lowest for an lr that falls within one step, to which no smooth descent leads: a solution of few
-    stages is tried too, and goes on in place of the smooth one where it is better by more than the tolerance.
+    stages is tried too, and goes on in place of the smooth one where it is better by more than the tolerance; then
+    twice as many stages are.
     """
     places = knots(task.steps, task.warmup, _KNOTS)
     start = _solved(task, places, starts)[0]
-    found = [start]
-    sudden, falls = _in_stages(task, [start, *starts[:1]], min(_STAGES, task.steps - task.warmup))
-    beside = np.unique(np.concatenate([places, falls, np.maximum(falls - 1, task.warmup)]))
-    (smooth, level), (jumping, other) = (_solved(task, beside, [one]) for one in (start, sudden))
-    if other < level - _SUDDENLY * abs(level):
-        start, places = jumping, beside
-        found = [smooth]
+    found, coarse = [start], places
+    places = denser(places)
+    smooth, level = _solved(task, places, [start])
+    guide, start, count = start, smooth, _STAGES
+    while count <= min(_MOST_STAGES, task.steps - task.warmup):
+        sudden, falls = _in_stages(task, [guide, start, *starts[:1]], count)
+        beside = np.unique(np.concatenate([coarse, falls, np.maximum(falls - 1, task.warmup)]))
+        jumping, other = _solved(task, beside, [sudden, guide])
+        if not other < level - _SUDDENLY * abs(level):
+            break
+        start, places, level, count = jumping, beside, other, 2 * count
     last = np.inf
     while True:
         found.append(_solved(task, places, [start])[0])
@@ -260,4 +265,8 @@ def _notes(task: Task, lr: np.ndarray, loss: float, gain: float, gain_error: flo
             f"the peak {lr.max():.4g} of the lr lies outside those of the fitted runs, {min(peaks):.4g} to "
             f"{max(peaks):.4g}: an extrapolation"
         )
+    lows = [run.lowest_lr for run in fit.runs if np.isfinite(run.lowest_lr)]
+    lowest = float(lr[task.warmup :].min())
+    if lows and lowest < min(lows) / _BEYOND:
+        told.append(f"the lr falls to {lowest:.4g}, below the lowest one fitted, {min(lows):.4g}: an extrapolation")
     return told + fit.notes()
