@@ -10,7 +10,7 @@ from rfsim.surrogates.objective import Coordinates, Data
 
 
 def project(
-    law: Law[Any], start: np.ndarray, data: Data, coordinates: Coordinates, *, evaluations: int = 60
+    law: Law[Any], start: np.ndarray, data: Data, coordinates: Coordinates, *, evaluations: int = 200
 ) -> tuple[np.ndarray, float]:
     """Minimise the squared relative residuals over the non-linear parameters, the amplitudes being solved for.
 
@@ -81,17 +81,18 @@ def project(
     if not moving.any():
         rest, _, values = solve(begin)
         return values, 0.5 * float(rest @ rest)
-    found = least_squares(
-        lambda x: solve(x)[0],
-        np.clip(begin, bounds[0] + 1e-9, bounds[1] - 1e-9),
-        jac=lambda x: solve(x)[1],
-        bounds=bounds,
-        x_scale="jac",
-        ftol=1e-7,
-        xtol=1e-8,
-        gtol=1e-12,
-        max_nfev=evaluations,
-    )
+    with np.errstate(all="ignore"):
+        found = least_squares(
+            lambda x: solve(x)[0],
+            np.clip(begin, bounds[0] + 1e-9, bounds[1] - 1e-9),
+            jac=lambda x: solve(x)[1],
+            bounds=bounds,
+            x_scale="jac",
+            ftol=1e-7,
+            xtol=1e-8,
+            gtol=1e-12,
+            max_nfev=evaluations,
+        )
     rest, _, values = solve(found.x)
     return values, 0.5 * float(rest @ rest)
 

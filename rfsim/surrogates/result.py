@@ -22,6 +22,7 @@ from rfsim.surrogates.uncertainty import (
     checked_level,
     profile_interval,
     quantiles,
+    root,
     student_width,
     wald_interval,
 )
@@ -200,8 +201,7 @@ class FitResult:
         loss, gradient = self.law.evaluate(self.values, prepared)
         assert gradient is not None
         if self.samples is None:
-            variance = np.einsum("mi,ij,mj->m", gradient, self.spread.covariance, gradient)
-            error = np.sqrt(np.maximum(variance, 0.0))
+            error = np.linalg.norm(gradient @ root(self.spread.covariance), axis=1)
         else:
             drawn = np.stack([self.law.evaluate(one, prepared, gradient=False)[0] for one in self.samples])
             error = np.std(drawn, axis=0, ddof=1)

@@ -231,6 +231,17 @@ def block_bootstrap(
     return np.stack(results)
 
 
+def root(covariance: np.ndarray) -> np.ndarray:
+    """A matrix R (k, k) with covariance = R R^T, so that |g R| is the standard error of g . parameters, never negative.
+
+    Units are taken out first, so that parameters of very different size keep their digits.
+    """
+    size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    unit = np.where(size > 0.0, size, 1.0)
+    strength, directions = np.linalg.eigh(covariance / np.outer(unit, unit))
+    return size[:, None] * directions * np.sqrt(np.maximum(strength, 0.0))
+
+
 def quantiles(samples: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
     """The central `level` of samples (b, ...): low and high."""
     edge = 0.5 * (1.0 - level)
