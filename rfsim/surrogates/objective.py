@@ -159,9 +159,8 @@ def descend(
         key = x.tobytes()
         if key not in last:
             values, slope = coordinates._values(x)
-            with np.errstate(all="ignore"):
-                rest, gradient = residuals_and_slopes(law, values, data)
-                jacobian = gradient @ slope
+            rest, gradient = residuals_and_slopes(law, values, data)
+            jacobian = gradient @ slope
             if not (np.isfinite(rest).all() and np.isfinite(jacobian).all()):
                 rest, jacobian = np.full(len(rest), 1e6), np.zeros((len(rest), len(x)))
             last.clear()
@@ -170,21 +169,23 @@ def descend(
 
     used, converged = 0, True
     for delta in deltas:
-        found = least_squares(
-            lambda x: both(x)[0],
-            place,
-            jac=lambda x: both(x)[1],
-            bounds=bounds,
-            loss=loss,
-            f_scale=delta,
-            x_scale="jac",
-            ftol=tolerance if delta == deltas[-1] else 1e-6,
-            xtol=min(tolerance, 1e-10),
-            gtol=1e-13,
-            max_nfev=evaluations,
-        )
+        with np.errstate(all="ignore"):  # a step may go where the law overflows; it is not taken
+            found = least_squares(
+                lambda x: both(x)[0],
+                place,
+                jac=lambda x: both(x)[1],
+                bounds=bounds,
+                loss=loss,
+                f_scale=delta,
+                x_scale="jac",
+                ftol=tolerance if delta == deltas[-1] else 1e-6,
+                xtol=min(tolerance, 1e-10),
+                gtol=1e-13,
+                max_nfev=evaluations,
+            )
         place, used, converged = found.x, used + found.nfev, found.status > 0
-    values = coordinates.values(place)
-    rest = residuals(law, values, data)
+    with np.errstate(all="ignore"):
+        values = coordinates.values(place)
+        rest = residuals(law, values, data)
     count = np.ones_like(rest) if data.weights is None else np.concatenate(data.weights)
     return Minimum(values, float(count @ huber(rest, deltas[-1])), used, converged)

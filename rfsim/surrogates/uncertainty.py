@@ -57,7 +57,7 @@ def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinat
     design = (slopes * scaled)[:, free]
     size = np.linalg.norm(design, axis=0)
     silent = coordinates.log[free] & (size < _SILENT)
-    size = np.where(size > 0.0, size, 1.0)
+    size = np.where(size > 1e-150, size, 1.0)  # smaller ones have no square
     _, strength, right = np.linalg.svd(design / size, full_matrices=False)
     seen = strength > _SINGULAR * strength.max(initial=0.0)
     inverse = right.T @ (np.where(seen, 1.0 / np.where(seen, strength, 1.0) ** 2, 0.0)[:, None] * right)
