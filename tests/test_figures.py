@@ -35,6 +35,9 @@ NAMES = (
     "width_gap",
     "paired_schedules",
     "anneal",
+    "fit_and_transfer",
+    "memory_profile",
+    "fitted_regime",
 )
 
 

@@ -24,6 +24,9 @@ FIGURES = {
     "width_gap": "mean over sampled features minus deterministic equivalent, against width",
     "paired_schedules": "lr decay and batch growth with one ratio path: apart by updates, together by intrinsic time",
     "anneal": "what an anneal does: noise withheld, signal not learnt, and the ceiling of the memory",
+    "fit_and_transfer": "a law fitted to the logs of two schedules predicts two others, with bands and residuals",
+    "memory_profile": "how sharply runs determine the memory exponent: errors with q_K held, fitted and held out",
+    "fitted_regime": "where fitted exponents lie on the regime map, with their uncertainty",
 }
 """Names of all figures with what each is about; the module rfsim.figures.NAME holds the figure."""
 

@@ -64,7 +64,7 @@ def compute(scale: str) -> dict[str, Any]:
     settings = parameters(scale)
     window = tuple(settings["window"])
     placed = [_place(name, *point, window, settings["lr"], settings["batch"]) for name, point in POINTS.items()]
-    return {"window": window, "response": _response_regions(), "power_law": _power_law_regions(), "points": placed}
+    return {"window": window, "response": response_regions(), "power_law": _power_law_regions(), "points": placed}
 
 
 def _place(name: str, alpha: float, beta: float, window: tuple[float, float], lr: float, batch: int) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _beta(alpha: float, q_forcing: float) -> float:
     return 0.5 * (1.0 + 2.0 * alpha * (q_forcing - 1.0))
 
 
-def _response_regions() -> dict[str, Any]:
+def response_regions() -> dict[str, Any]:
     """Polygons of the six regimes that have response exponents, (corners, 2) each."""
     right, top = _Q_END
     return {

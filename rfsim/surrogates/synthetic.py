@@ -50,7 +50,7 @@ def training_log(
     if base < 0.0:
         raise InputError(f"irreducible must be a loss of at least 0, got {base:g}")
     exact = base + np.asarray(risk(spectrum, schedule, at=rows).risk)
-    return run(rows, _noisy(exact, noise, seed), schedule, name=name)
+    return noisy(seed, run(rows, exact, schedule, name=name), noise)
 
 
 def log_of_law(
@@ -80,7 +80,21 @@ def log_of_law(
     rows = _rows(schedule, every)
     empty = run(rows, np.ones(len(rows)), schedule, name=name, norm=norm)
     loss, _ = law.evaluate(values_of(law, values), law.prepare(empty), gradient=False)
-    return run(rows, _noisy(loss, noise, seed), schedule, name=name, norm=norm)
+    return noisy(seed, run(rows, loss, schedule, name=name, norm=norm), noise)
+
+
+def noisy(seed: int, log: Run, noise: float) -> Run:
+    """The run with losses loss_k exp(noise z_k), z_k independent and normal; no findings are kept.
+
+    Raises
+    ------
+    InputError : for a negative noise or seed.
+    """
+    size, draw = finite_number("noise", noise), np.random.default_rng(whole_number("seed", seed, least=0))
+    if size < 0.0:
+        raise InputError(f"noise must be a standard deviation of at least 0, got {size:g}")
+    loss = log.loss * np.exp(size * draw.standard_normal(len(log.loss)))
+    return run(log.step, loss, log.schedule, name=log.name, norm=log.norm, warmup=log.warmup)
 
 
 def write_log(path: str | Path, log: Run, *, lr_every: int | None = None, last_lr: float | None = None) -> None:
@@ -129,11 +143,3 @@ def _rows(schedule: Schedule, every: int) -> FloatArray:
         raise InputError("the schedule has no steps, so there is nothing to log; give it steps")
     rows = np.arange(gap, schedule.steps + 1, gap)
     return np.union1d(rows, [schedule.steps]).astype(np.float64)
-
-
-def _noisy(loss: FloatArray, noise: float, seed: int) -> FloatArray:
-    """Losses times log-normal noise."""
-    size, draw = finite_number("noise", noise), np.random.default_rng(whole_number("seed", seed, least=0))
-    if size < 0.0:
-        raise InputError(f"noise must be a standard deviation of at least 0, got {size:g}")
-    return np.asarray(loss * np.exp(size * draw.standard_normal(len(loss))))
