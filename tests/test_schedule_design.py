@@ -359,7 +359,7 @@ def test_a_law_that_rewards_sudden_falls_is_given_them():
     one, values = of("multi-power")
     found = design((one, values), 2000, lr_max=PEAK, warmup=50)
     for stages in (2, 4):
-        assert found.loss <= design((one, values), 2000, lr_max=PEAK, warmup=50, stages=stages).loss + 1e-5
+        assert found.loss <= design((one, values), 2000, lr_max=PEAK, warmup=50, stages=stages).loss + 1e-4
 
 
 def test_values_by_name_and_a_stage_that_does_not_help():
@@ -440,7 +440,7 @@ def test_what_cannot_be_trusted_is_told(fitted):
     assert "3000 steps are more than the 1000" in far
     assert "the peak 0.003 of the lr lies outside those of the fitted runs, 0.001 to 0.001" in far
     assert "falls to" not in far
-    assert "below the lowest one fitted, 0.0001: an extra" in " | ".join(design(fitted, 1000, stages=2).notes)
+    assert "below the lowest one fitted, 0.0001: an extra" in " | ".join(design(fitted, 1000, stages=2, end=0.0).notes)
     assert "outside those of the fitted runs" in " | ".join(design(fitted, 1000, lr_max=0.5 * PEAK, stages=2).notes)
     record = json.loads(fitted.to_json())
     for one in record["runs"]:

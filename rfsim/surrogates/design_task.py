@@ -118,7 +118,8 @@ def _lr(shape: _Shape, peak: float, task: Task) -> np.ndarray:
 
 def _best_peak(shape: _Shape, task: Task, whole: Layout) -> float | None:
     """The peak below the largest lr with the lowest loss, or None if a lower peak does not lower the loss."""
-    lowest = max(_LOWEST_PEAK * task.high, task.low, task.end or 0.0, shape.end or 0.0)
+    own_end = 10.0 * task.low if shape.name == "8-1-1" else 0.0  # it ends at a tenth of its peak
+    lowest = max(_LOWEST_PEAK * task.high, task.low, task.end or 0.0, shape.end or 0.0, own_end)
 
     def at(log_peak: float) -> tuple[float, float]:
         mean = block_means(_lr(shape, float(np.exp(log_peak)), task), whole)
