@@ -48,6 +48,7 @@ def test_families_cover_what_was_promised():
         "equivalent",
         "regimes",
         "response",
+        "surrogates",
     )
     every = [name for family in verify.names() for name in verify.check_names(family)]
     assert len(every) == len(set(every))

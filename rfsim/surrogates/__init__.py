@@ -3,6 +3,7 @@
 `law` names a form, `fit` fits it to runs, and the `FitResult` predicts.
 """
 
+from rfsim.surrogates.final_loss import FinalLoss, fit_points, points, read_points
 from rfsim.surrogates.fitting import FitWarning, fit
 from rfsim.surrogates.forcing_memory import ForcingMemory
 from rfsim.surrogates.functional_scaling import FunctionalScaling
@@ -14,6 +15,7 @@ from rfsim.surrogates.result import FitResult, Prediction, RunRecord
 
 __all__ = [
     "EffectiveRateScaling",
+    "FinalLoss",
     "FitResult",
     "FitWarning",
     "ForcingMemory",
@@ -26,7 +28,10 @@ __all__ = [
     "RateScaling",
     "RunRecord",
     "fit",
+    "fit_points",
     "law",
     "law_names",
     "law_record",
+    "points",
+    "read_points",
 ]

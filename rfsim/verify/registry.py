@@ -166,6 +166,21 @@ FAMILIES: dict[str, Family] = {
             "probes",
         ),
     ),
+    "surrogates": Family(
+        "surrogates",
+        "laws for measured curves: published values, identities, and fits of the exact dynamics",
+        (
+            "anchors",
+            "telescoped",
+            "memory-exponent-LM",
+            "wsd-LM",
+            "cosine-LM",
+            "memory-exponent-IM",
+            "wsd-IM",
+            "cosine-IM",
+            "allocation",
+        ),
+    ),
 }
 
 
