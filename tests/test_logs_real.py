@@ -6,7 +6,7 @@ from shared_data import shared
 
 from rfsim.logs import read_run, read_runs
 
-UP = 3e-4 * 2161 / 2  # sum of the warm-up (s + 1)/2160 over its 2160 steps
+UP = 3e-4 * 2160 / 2  # sum of the warm-up s/2159 over its 2160 steps
 
 
 def lines_with(run, *words):
@@ -53,8 +53,8 @@ def test_schedules_recognised_from_rows(size, name, steps, expected, words):
     assert run.name == name
     assert run.schedule.steps >= steps
     assert total(run, steps) == pytest.approx(expected, rel=1e-12)
-    assert lines_with(run, "recognised from", words, "linear warm-up (s + 1)/2160")
-    assert lines_with(run, "steps 0 to", "straight warm-up (s + 1)/2160 over 2160 steps, as asked")
+    assert lines_with(run, "recognised from", words, "linear warm-up from 0, s/2159")
+    assert lines_with(run, "steps 0 to", "straight warm-up from 0, s/2159, over 2160 steps, as asked")
     if name.startswith("wsdcon"):
         assert lines_with(run, "between the rows at steps 7936 and 8000: placed at the roundest step, 8000")
     assert 5e-5 < run.noise < 3e-4

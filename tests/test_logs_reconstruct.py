@@ -95,11 +95,11 @@ def test_integral_equals_the_closed_sum(tmp_path, kind, warmup):
     exact = 0.0
     for s in range(steps):
         u = max(s - 12_000, 0) / 8000
-        exact += PEAK * float(FALLS[kind](np.float64(u), floor)) * (min((s + 1) / warmup, 1.0) if warmup else 1.0)
+        exact += PEAK * float(FALLS[kind](np.float64(u), floor)) * (min(s / (warmup - 1), 1.0) if warmup else 1.0)
     assert np.asarray(got.schedule.lr).sum() == pytest.approx(exact, rel=1e-12)
     assert got.warmup == warmup
     assert lines_with(got, f"lr of every step recognised from {rows.size} rows: {kind} decay from 0.0003 at step 12000")
-    how = f"a straight warm-up (s + 1)/{warmup}" if warmup else "taken as 0.0003, without warm-up"
+    how = f"a straight warm-up from 0, s/{warmup - 1}" if warmup else "taken as 0.0003, without warm-up"
     assert lines_with(got, "steps 0 to 999 have no lr row", how)
 
 
@@ -184,7 +184,7 @@ def test_rows_inside_the_warm_up_win_over_the_argument(tmp_path):
     rows = np.arange(0, 5001, 50)
     got = read_run(write(tmp_path / "a.csv", rows, PEAK * np.minimum(rows / 1000, 1.0)), warmup=1000)
     np.testing.assert_allclose(got.schedule.lr, PEAK * np.minimum(np.arange(5000) / 1000, 1.0), atol=1e-15)
-    assert lines_with(got, "the rows before step 1000 are no warm-up (s + 1)/1000: they win")
+    assert lines_with(got, "the rows before step 1000 are no straight warm-up over 1000 steps: they win")
 
 
 def test_rows_of_every_step_are_taken_as_they_are(tmp_path):

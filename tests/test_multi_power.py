@@ -5,7 +5,7 @@ import pytest
 from shared_data import shared
 
 import rfsim.surrogates.multi_power  # noqa: F401  (the law registers itself when imported)
-from rfsim.logs import run
+from rfsim.logs import read_runs, run
 from rfsim.schedules import from_arrays
 from rfsim.surrogates import fit, law
 from rfsim.surrogates.objective import Data, huber, residuals
@@ -62,6 +62,23 @@ def scores(one, values, each):
     miss = loss - each.loss
     spread = each.loss - each.loss.mean()
     return 1.0 - (miss @ miss) / (spread @ spread), np.abs(miss).mean(), np.sqrt((miss**2).mean())
+
+
+@pytest.mark.parametrize("size", ["25M", "100M"])
+def test_published_numbers_from_files_as_they_are_read(size):
+    one = law("multi-power", inclusive=True)
+    runs = read_runs([shared("mpl", size, f"{name}.csv") for name in PREDICTED], warmup=WARMUP)
+    found = np.mean([scores(one, PUBLISHED[size], each) for each in runs], axis=0)
+    assert tuple(round(float(value), digits) for value, digits in zip(found, (4, 5, 5), strict=True)) == PRINTED[size]
+
+
+def test_inclusive_counts_one_update_more():
+    lr = np.concatenate([np.linspace(0.0, PEAK, 50), np.geomspace(PEAK, LOW, 150)])
+    values, at = np.array(PUBLISHED["25M"]), np.array([20, 60, 150])
+    later, plain = law("multi-power", inclusive=True), law("multi-power")
+    found = later.evaluate(values, later.prepare(run(at, np.full(3, 3.0), from_arrays(lr, 1.0))))[0]
+    moved = plain.evaluate(values, plain.prepare(run(at + 1, np.full(3, 3.0), from_arrays(lr, 1.0))))[0]
+    assert found.tolist() == moved.tolist()
 
 
 @pytest.mark.parametrize("size", ["25M", "100M"])

@@ -55,7 +55,7 @@ def read_run(
     lr, batch : a column, or a number: the peak lr of a SPEC, the batch of all steps (1 if there is no column).
     tokens_per_step : turns tokens into steps; without it the configuration's batch times sequence length.
     schedule : a Schedule, a SPEC such as "wsd:decay=0.2", or a CSV file step,lr,batch.
-    warmup : steps of a linear warm-up lr (s + 1)/warmup in front of logs that start after it.
+    warmup : steps N of a linear warm-up from 0, lr s/(N - 1) at steps s < N, in front of logs that start after it.
     parents : runs, or files of runs, from which this one was resumed: their rows and lr hold before its first step.
     name : of the run; of the column group where a chart holds several runs.
 

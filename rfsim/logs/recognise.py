@@ -42,7 +42,8 @@ def recognise(step: FloatArray, lr: FloatArray, *, warmup: int = 0) -> Shape | N
     Parameters
     ----------
     step, lr : (n,) rows; the row of step s has the lr of the update that follows it.
-    warmup : linear warm-up lr (s + 1) / warmup of this many steps; rows inside it must agree.
+    warmup : steps of a linear warm-up from 0, lr s / (warmup - 1), or (s + 1) / warmup if rows inside it say so; rows
+        inside it must agree with one of them.
     """
     with np.errstate(all="ignore"):  # a transform may meet numbers outside its domain: that kind is then not it
         exact = _recognised(step, lr, warmup, EXACT * float(lr.max()))
@@ -73,7 +74,8 @@ def _split(step: FloatArray, lr: FloatArray, head: np.ndarray, warmup: int, allo
         return None
     shape = body
     if warmup:
-        shape = warmed(body, warmup)
+        shapes = [warmed(body, warmup, from_zero=zero) for zero in (True, False)]
+        shape = next((one for one in shapes if _meets(one, step, lr, allowed)), shapes[0])
     elif head.any():
         rise = rise_of(step[head], lr[head], float(step[~head][0]), body, allowed)
         if rise is None:

@@ -108,7 +108,11 @@ def from_log(
         recognised = recognise(step, lr)  # rows inside the warm-up say otherwise
         if recognised is not None:
             values, findings, up = _from_shape(recognised, rows, horizon, plan, 0)
-            return values, [f"the rows before step {warmup} are no warm-up (s + 1)/{warmup}: they win", *findings], up
+            return (
+                values,
+                [f"the rows before step {warmup} are no straight warm-up over {warmup} steps: they win", *findings],
+                up,
+            )
     if recognised is not None:
         return _from_shape(recognised, rows, horizon, plan, warmup)
     if plan is not None:
@@ -222,7 +226,9 @@ def _from_shape(
         )
     elif _late_start(rows):
         findings += _unlogged(
-            rows, shape, f"a straight warm-up (s + 1)/{warmup} over {warmup} steps, as asked, then {shape.peak:g}"
+            rows,
+            shape,
+            f"a straight warm-up from 0, s/{max(warmup - 1, 1)}, over {warmup} steps, as asked, then {shape.peak:g}",
         )
     end = int(np.ceil(shape.end)) if shape.kind not in ("constant", "stages") else 0
     return _values(shape, max(horizon, int(rows.step[-1]), end)), findings, warmup or _warmup_steps(shape)
@@ -287,7 +293,7 @@ def _interpolated(rows: Rows, horizon: int, warmup: int) -> tuple[FloatArray, li
     bound = 0.5 * float((np.abs(np.diff(lr)) * np.diff(step)).sum())
     early = min(warmup, int(step[0]))
     if early:
-        values[:early] = np.interp(warmup, step, lr) * np.arange(1, early + 1) / warmup
+        values[:early] = np.interp(warmup, step, lr) * np.arange(early) / max(warmup - 1, 1)
     return (
         values,
         [

@@ -75,6 +75,8 @@ class Shape:
             rise, top = self.warmup, float(self._body(np.array([self.warmup.steps]))[0])
             if rise.kind == "linear" and abs(rise.first * (rise.steps + 1.0) / top - 1.0) < 1e-9:
                 text += f", linear warm-up (s + 1)/{rise.steps + 1:g}"
+            elif rise.kind == "linear" and rise.first == 0.0:
+                text += f", linear warm-up from 0, s/{rise.steps:g}"
             else:
                 text += f", {rise.kind} warm-up from {rise.first:g} over {rise.steps:g} steps"
         return text
@@ -98,15 +100,15 @@ def fall(kind: str, done: FloatArray, peak: float, to: float) -> FloatArray:
     return to + (peak - to) * 0.5 * (1.0 + np.cos(np.pi * done))
 
 
-def warmed(shape: Shape, steps: int) -> Shape:
-    """The shape with the warm-up lr(s) = (s + 1)/steps times its own lr at step `steps`, for s < steps.
+def warmed(shape: Shape, steps: int, *, from_zero: bool = False) -> Shape:
+    """The shape with a straight warm-up to its own lr at step `steps`, reached at step `steps` - 1.
 
-    That line reaches the level at step `steps` - 1.
+    lr(s) is (s + 1)/steps of that level for s < steps, or s/(steps - 1) with `from_zero`.
     """
     if steps == 0:
         return replace(shape, warmup=None)
     level = float(replace(shape, warmup=None).at(np.array([float(steps)]))[0])
-    return replace(shape, warmup=Warmup(steps - 1.0, level / steps))
+    return replace(shape, warmup=Warmup(steps - 1.0, 0.0 if from_zero and steps > 1 else level / steps))
 
 
 def roundest(lower: float, upper: float) -> int:

@@ -43,9 +43,10 @@ class MultiPower:
 
     Options
     -------
-    warmup_in_memory : whether the rises of the lr in the warm-up enter the sum, default True. The published
-        parameters belong to True, to a warm-up of w steps whose rates are P i/(w-1) for i = 0..w-1, the first update
-        thus having lr 0, and to rows at step s that have seen the updates 0..s.
+    warmup_in_memory : whether the rises of the lr in the warm-up enter the sum, default True.
+    inclusive : whether a row at step s has also seen the update of step s (while the schedule has one), default False:
+        a row at step s is taken after s updates, as everywhere here. The published parameters belong to True for both,
+        and to a warm-up of w steps whose rates are P i/(w-1) for i = 0..w-1, which `rfsim.logs.read_run` makes.
     lr_unit : unit of eta, default 1: the published parameters are for the lr itself.
     nodes : accuracy of the sum, see `rfsim.surrogates.sums.terms`; 0 sums update by update.
 
@@ -53,6 +54,7 @@ class MultiPower:
     """
 
     warmup_in_memory: bool = True
+    inclusive: bool = False
     lr_unit: float = 1.0
     nodes: int = 8
 
@@ -91,7 +93,9 @@ class MultiPower:
         InputError : for a row before the first update with a positive lr, where the law is infinite.
         """
         lr = learning_rate(run) / positive_number("lr_unit", self.lr_unit)
-        steps = observed_steps(run, at, first=1)
+        steps = observed_steps(run, at, first=0 if self.inclusive else 1)
+        if self.inclusive:
+            steps = np.minimum(steps + 1, run.schedule.steps)
         clock = intrinsic_time(lr)
         seen = moving_clock(clock[steps], run)
         drop = lr_drops(lr, warmup=self.warmup_in_memory)
