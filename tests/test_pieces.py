@@ -121,6 +121,15 @@ def test_curves_need_few_pieces(shape, to):
     assert len(coarse.left) < 0.2 * len(found.left)
 
 
+def test_a_line_that_ends_at_zero_does_not_go_below():
+    """The line through the middles of the last steps would be negative half a step later."""
+    increment, rate = np.ones(9), np.array([1.0, 1.0, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0])
+    found = pieces(increment, rate)
+    check(found, increment, rate)
+    assert found.right[-1] == 0.0
+    assert len(found.left) > 2
+
+
 def test_a_rate_of_zero_everywhere_is_a_flat_zero():
     found = pieces(np.full(5, 0.5), np.zeros(5))
     assert [part.tolist() for part in found] == [[0.0, 2.5], [0.0], [0.0]]
