@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from rfsim.version import __version__
 
 if TYPE_CHECKING:
+    from rfsim import logs as logs
     from rfsim import schedules as schedules
+    from rfsim import surrogates as surrogates
     from rfsim.checks import InputError as InputError
     from rfsim.checks import RunError as RunError
     from rfsim.curves import Curve as Curve
@@ -76,15 +78,17 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", "schedules", *sorted(_HOME_OF)]
+_PACKAGES = ("logs", "schedules", "surrogates")
+
+__all__ = ["__version__", *_PACKAGES, *sorted(_HOME_OF)]
 
 if os.environ.setdefault("JAX_ENABLE_X64", "1") == "1" and "jax" in sys.modules:
     importlib.import_module("rfsim.precision")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "schedules":
-        return importlib.import_module("rfsim.schedules")
+    if name in _PACKAGES:
+        return importlib.import_module(f"rfsim.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'rfsim' has no attribute {name!r}; public names are {', '.join(__all__)}")
     value = getattr(importlib.import_module(f"rfsim.{_HOME_OF[name]}"), name)

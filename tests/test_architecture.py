@@ -71,7 +71,9 @@ JAX_FREE = (
 
 PUBLIC = {
     "__version__",
+    "logs",
     "schedules",
+    "surrogates",
     # errors and warnings
     "InputError",
     "RunError",
@@ -271,7 +273,7 @@ def test_public_names():
 @pytest.mark.parametrize("name", sorted(PUBLIC))
 def test_public_name_resolves(name):
     value = getattr(rfsim, name)
-    if name not in ("schedules", "__version__"):
+    if name not in (*rfsim._PACKAGES, "__version__"):
         assert not isinstance(value, types.ModuleType)
         assert value.__doc__
         assert value.__module__.startswith("rfsim.")
@@ -281,7 +283,7 @@ def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
     for module in MODULES:
         if "__main__" not in module:
             importlib.import_module(f"rfsim.{module}")
-    for name in PUBLIC - {"schedules", "__version__"}:
+    for name in PUBLIC - {*rfsim._PACKAGES, "__version__"}:
         assert not isinstance(getattr(rfsim, name), types.ModuleType), name
 
 
@@ -295,11 +297,11 @@ def test_static_names_match_the_lazy_ones():
     tree = ast.parse((ROOT / "__init__.py").read_text(encoding="utf-8"))
     block = next(node for node in tree.body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
     static = {alias.asname: node.module for node in block.body for alias in node.names}
-    lazy = {name: f"rfsim.{home}" for name, home in rfsim._HOME_OF.items()} | {"schedules": "rfsim"}
+    lazy = {name: f"rfsim.{home}" for name, home in rfsim._HOME_OF.items()} | dict.fromkeys(rfsim._PACKAGES, "rfsim")
     assert static == lazy
 
 
-@pytest.mark.parametrize("name", sorted(PUBLIC - {"__version__", "schedules"}))
+@pytest.mark.parametrize("name", sorted(PUBLIC - {"__version__", *rfsim._PACKAGES}))
 def test_public_functions_are_typed(name):
     value = getattr(rfsim, name)
     if isinstance(value, types.FunctionType):
