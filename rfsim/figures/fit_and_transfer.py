@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from rfsim.checks import one_of
 from rfsim.continuum import memory_profile
 from rfsim.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, canvas, numbers, panel, styled
 from rfsim.logs import Run
@@ -40,14 +41,19 @@ _LR_FOOT, _LR_HEIGHT = 0.03, 0.2  # of the panel
 
 
 def parameters(scale: str) -> dict[str, Any]:
-    """The long-memory point, one row of the log every so many of 20,000 steps."""
+    """The long-memory point; what is run does not depend on the scale."""
     return {**settings(scale), "point": POINTS["LM"], "fitted": FITTED, "predicted": PREDICTED, "level": _LEVEL}
 
 
 def settings(scale: str) -> dict[str, Any]:
-    """What the logs of all points share: steps, rows, label noise, irreducible loss, noise of the log."""
-    every = {"test": 100, "quick": 100, "standard": 100, "full": 40}[scale]
-    return {"steps": 20_000, "every": every, "noise_var": 1.0, "irreducible": 1.0, "noise": 2e-4, "seed": 20}
+    """What the logs of all points and scales share: steps, rows, label noise, irreducible loss, noise of the log.
+
+    The first row is not earlier on purpose: where the exact curves are not yet power laws the law misses them by more
+    than the noise, and what it makes up for bends its exponents (with rows from step 40 on, every 40 steps, q_K of
+    the long-memory point becomes 0.728 and the excess loss of cosine is 3 % off).
+    """
+    one_of("scale", scale, ("test", "quick", "standard", "full"))
+    return {"steps": 20_000, "every": 100, "noise_var": 1.0, "irreducible": 1.0, "noise": 2e-4, "seed": 20}
 
 
 def schedules(steps: int, lr: float, batch: float) -> dict[str, Schedule]:
