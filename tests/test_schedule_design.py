@@ -268,6 +268,27 @@ def test_without_forcing_the_lowest_lr_is_best(name):
     assert found.loss == pytest.approx(lowest, abs=1e-6 * lowest)
 
 
+def test_no_training_at_all_is_not_a_schedule():
+    one, values = LAWS["forcing-memory"][0], [2.0, 0.0, 0.4, 0.05, 0.0, 0.3, 1.1]
+    found = design((one, values), 60, lr_max=PEAK, batch=BATCH)
+    assert found.schedule.lr[0] > 0.0
+    assert found.loss == pytest.approx(2.0, abs=1e-3)
+    with pytest.raises(rfsim.InputError, match="no training at all is best"):
+        design((one, values), 60, lr_max=PEAK, batch=BATCH, stages=1)
+    with pytest.raises(rfsim.InputError, match=r"end is 0.0, and the schedule has no other step"):
+        design((one, values), 1, lr_max=PEAK, end=0.0)
+
+
+@every_law
+def test_a_single_step_is_designed(name):
+    one, values = of(name)
+    found = design((one, values), 1, lr_max=PEAK, batch=BATCH)
+    losses = [loss_of(one, values, schedules.constant(1, lr, BATCH)) for lr in PEAK * np.linspace(0.01, 1.0, 100)]
+    assert found.loss == pytest.approx(
+        min(loss_of(one, values, schedules.constant(1, lr, BATCH)) for lr in rates), rel=1e-4
+    )
+
+
 def test_momentum_law_falls_within_one_step_at_the_best_place():
     """The gain of a fall is linear in it and the rest convex in the clock: one fall from the top to the bottom."""
     one, values, steps, low = LAWS["momentum"][0], [2.5, 3.0, 0.35, 5e-3, 40.0], 400, 0.1 * PEAK

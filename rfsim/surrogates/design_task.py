@@ -30,7 +30,9 @@ class Task(NamedTuple):
     end: float | None
 
     def loss(self, lr: np.ndarray) -> float:
-        """Loss of the law after the last step, from the lr of every step."""
+        """Loss of the law after the last step, from the lr of every step; infinite if that is 0, where laws are not."""
+        if not lr.any():
+            return float("inf")
         run = as_run(from_arrays(lr, self.batch), [self.steps])
         return float(self.law.evaluate(self.values, self.law.prepare(run), gradient=False)[0][0])
 
@@ -78,17 +80,26 @@ def named_schedules(task: Task) -> dict[str, np.ndarray]:
     Constant, cosine, linear, exponential, 8-1-1, and WSD with decays over a tenth, a fifth and two fifths, down to the
     lowest lr allowed, and to a tenth of the peak where that is higher; or to the end that is fixed. A shape whose loss
     falls with its peak is there a second time, "at lr" its best peak.
+
+    Raises
+    ------
+    InputError : if the lr is 0 in all of them.
     """
     found = {}
     whole = task.layout(np.array([task.warmup]), linear=False)
     for shape in _shapes(task):
         try:
-            found[shape.spec(task.high, task.warmup)] = _lr(shape, task.high, task)
+            lr = _lr(shape, task.high, task)
         except InputError:  # a decay that does not fit behind the warm-up
             continue
+        if not lr.any():  # a single step that is the end of a decay to 0
+            continue
+        found[shape.spec(task.high, task.warmup)] = lr
         peak = _best_peak(shape, task, whole)
         if peak is not None:
             found[f"{shape.spec(peak, task.warmup)} at lr {peak:.4g}"] = _lr(shape, peak, task)
+    if not found:
+        raise InputError(f"end is {task.end}, and the schedule has no other step after its warm-up; raise steps or end")
     return found
 
 

@@ -118,6 +118,8 @@ def design(
         found, used = _refined(task, starts)
         lr = min([named[best], *found], key=task.loss)
     loss = task.loss(lr)
+    if not np.isfinite(loss):
+        raise InputError(f"lr_min must be positive: under these values of {task.law.name} no training at all is best")
     result = fit if isinstance(fit, FitResult) else None
     error, gain_error = _errors(task, lr, named[best], result)
     told = [f"no schedule was found that is better than {best}, which is returned"] if lr is named[best] else []
