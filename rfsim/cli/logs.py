@@ -43,7 +43,12 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--batch", metavar="COLUMN|B", help="column of the batch size, or the batch size of all steps")
     group.add_argument("--tokens", metavar="COLUMN", help="column of the tokens, for logs without steps")
     group.add_argument("--tokens-per-step", type=float, metavar="K", help="tokens of one step")
-    group.add_argument("--norm", metavar="COLUMN", help="column of the parameter or update norm, for elr-fsl")
+    group.add_argument(
+        "--norm",
+        metavar="COLUMN",
+        help="column of the parameter or update norm, for laws in the effective lr; or weight-decay: modelled from the "
+        "configuration",
+    )
     group.add_argument(
         "--parent",
         action="append",

@@ -3,6 +3,7 @@
 `law` names a form, `fit` fits it to runs, and the `FitResult` predicts.
 """
 
+from rfsim.surrogates.comparison import Comparison, compare
 from rfsim.surrogates.final_loss import FinalLoss, fit_points, points, read_points
 from rfsim.surrogates.fitting import FitWarning, fit
 from rfsim.surrogates.forcing_memory import ForcingMemory
@@ -12,8 +13,12 @@ from rfsim.surrogates.momentum import Momentum
 from rfsim.surrogates.multi_power import MultiPower
 from rfsim.surrogates.rate_scaling import EffectiveRateScaling, RateScaling
 from rfsim.surrogates.result import FitResult, Prediction, RunRecord
+from rfsim.surrogates.schedule_design import Design, design
+from rfsim.surrogates.synthetic import log_of_law, training_log, write_log
 
 __all__ = [
+    "Comparison",
+    "Design",
     "EffectiveRateScaling",
     "FinalLoss",
     "FitResult",
@@ -27,11 +32,16 @@ __all__ = [
     "Prediction",
     "RateScaling",
     "RunRecord",
+    "compare",
+    "design",
     "fit",
     "fit_points",
     "law",
     "law_names",
     "law_record",
+    "log_of_law",
     "points",
     "read_points",
+    "training_log",
+    "write_log",
 ]
