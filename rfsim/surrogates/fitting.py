@@ -13,7 +13,7 @@ from rfsim.surrogates.laws import Law, Rated, parameter_names
 from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, residuals
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult, RunRecord
-from rfsim.surrogates.uncertainty import spread
+from rfsim.surrogates.uncertainty import Spread, spread, student_width
 
 HUBER = 1e-3  # width of Huber's loss on log residuals
 _WIDER = 10.0  # the descent passes through this multiple of the width
@@ -83,7 +83,7 @@ def fit(
     if total <= free:
         raise InputError(f"runs hold {total} rows but the law has {free} free parameters; give more rows")
     begin = law.starts(data.prepared, data.losses) if starts is None else _checked_starts(starts, len(law.parameters))
-    best, share = _multistart(law, begin, data, coordinates, huber, progress)
+    best, share, others = _multistart(law, begin, data, coordinates, huber, progress)
     found = spread(law, best.values, data, coordinates, huber)
     records = tuple(
         _record(name, run, steps, losses, law.evaluate(best.values, one, gradient=False)[0])
@@ -100,6 +100,7 @@ def fit(
         starts=len(begin),
         share=share,
         runs=records,
+        rival=_rival(best, others, found),
         data=data,
     )
     for note in result.notes():
@@ -114,8 +115,11 @@ def _multistart(
     coordinates: Coordinates,
     delta: float,
     progress: Callable[[int, int], None] | None,
-) -> tuple[Minimum, float]:
-    """The best of all descents, and the share of starts that end there. Starts that meet on the way descend once."""
+) -> tuple[Minimum, float, list[Minimum]]:
+    """The best of all descents, the share of starts that end there, and the other ends, the lowest first.
+
+    Starts that meet on the way descend once.
+    """
     basins: list[tuple[float, np.ndarray, int]] = []
     for number, start in enumerate(begin):
         values, level = project(law, start, data, coordinates)
@@ -137,8 +141,18 @@ def _multistart(
         raise RunError("no start leads to a finite loss; check that the losses and learning rates are as meant")
     best = min((end for end, _ in ends), key=lambda end: end.objective)
     exact = sum(len(one) for one in data.losses) * (_EXACT * delta) ** 2
-    reached = sum(count for end, count in ends if end.objective <= best.objective * (1.0 + _SAME) + exact)
-    return best, reached / len(begin)
+    level = best.objective * (1.0 + _SAME) + exact
+    reached = sum(count for end, count in ends if end.objective <= level)
+    others = sorted((end for end, _ in ends if end.objective > level), key=lambda end: end.objective)
+    return best, reached / len(begin), others
+
+
+def _rival(best: Minimum, others: Sequence[Minimum], found: Spread) -> np.ndarray | None:
+    """The lowest other optimum, if the data do not reject it at 95 %: its deviance is below the quantile."""
+    if not others:
+        return None
+    deviance = found.scale * (others[0].objective - best.objective)
+    return others[0].values if deviance < student_width(0.95, found.rows) ** 2 else None
 
 
 def _names(runs: Sequence[Run]) -> list[str]:

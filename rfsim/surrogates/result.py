@@ -80,6 +80,8 @@ class FitResult:
     law : the law with its options and units. values : (k,) parameters in its order. spread : local uncertainty.
     objective : sum of Huber's rho of the log residuals, r^2/2 within `huber`, huber (|r| - huber/2) beyond.
     window, fixed : rows used and parameters held. starts, share : number of starts and share that reach the optimum.
+    rival : (k,) parameters of another optimum that the data do not reject at 95 %, or None: intervals and bands are
+        about the best optimum alone.
     runs : what was fitted, run by run. samples : (b, k) parameters of a block bootstrap, or None.
     data : prepared rows for refits; None after reading a fit file.
     """
@@ -95,6 +97,7 @@ class FitResult:
     share: float
     runs: tuple[RunRecord, ...]
     samples: np.ndarray | None = None
+    rival: np.ndarray | None = None
     data: Data | None = field(default=None, compare=False)
 
     @property
@@ -222,6 +225,10 @@ class FitResult:
             told.append(
                 f"{self.law.name}: only {self.share:.0%} of {self.starts} starts reach the optimum; try more starts"
             )
+        if self.rival is not None:
+            names = laws.parameter_names(self.law)
+            values = ", ".join(f"{name} {value:.4g}" for name, value in zip(names, self.rival, strict=True))
+            told.append(f"{self.law.name}: another optimum is not rejected ({values}); bands know nothing of it")
         for name in self.unidentified:
             told.append(f"{self.law.name}: {name} is not determined by these runs; fix it or fit more varied schedules")
         return told
@@ -276,6 +283,7 @@ class FitResult:
             "share": self.share,
             "runs": [run._asdict() for run in self.runs],
             "samples": self.samples,
+            "rival": self.rival,
             "versions": versions(),
         }
         text = json.dumps(json_ready(record), indent=1, allow_nan=False) + "\n"
@@ -347,6 +355,7 @@ class FitResult:
             share=record["share"],
             runs=runs,
             samples=None if record["samples"] is None else np.asarray(record["samples"], dtype=np.float64),
+            rival=None if record["rival"] is None else np.asarray(record["rival"], dtype=np.float64),
         )
 
     def _coordinates(self) -> Coordinates:
