@@ -17,7 +17,7 @@ _COMMANDS = {
     "regime": "regime, exponents and rates of a power-law problem",
     "risk": "exact risk of SGD under a joint schedule",
     "simulate": "Monte-Carlo SGD beside the exact risk",
-    "schedule": "show a schedule with its clock and ratio, or pair lr decay and batch growth",
+    "schedule": "show a schedule, pair lr decay and batch growth, or design one from a fit",
     "exponent": "one exponent measured, predicted for the window, and in the limit",
     "fit": "a law of the loss fitted to training logs",
     "predict": "other logs, or a schedule not yet run, predicted by a fit with an error band",
