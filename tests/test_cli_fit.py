@@ -510,6 +510,7 @@ def test_wrong_arguments_for_final_losses(capsys, table, arguments, told):
         (["fit", "FLAT", "--law", "chinchilla:colour=1"], 2, "no options"),
         (["fit", "missing.csv", *MOMENTUM], 2, "missing.csv"),
         (["fit", "FOLDER", *MOMENTUM], 2, "cannot be read"),
+        (["fit", "+", *MOMENTUM], 2, "log + cannot be read"),
         (["fit", "FLAT", "FLAT", *MOMENTUM], 2, "twice"),
         (["fit", "FLAT", *MOMENTUM, "--warmup", "-1"], 2, "warmup"),
         (["fit", "FLAT", *MOMENTUM, "--warmup", "x"], 2, "warmup"),

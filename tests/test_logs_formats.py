@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rfsim.checks import InputError
+from rfsim.checks import InputError, RunError
 from rfsim.logs import noise_floor, read_log, read_run, read_runs, run
 from rfsim.schedules import constant, read_schedule, write_schedule
 
@@ -56,6 +56,52 @@ def test_text_columns_are_no_series(tmp_path):
     path = table(tmp_path / "a.csv", header="step,loss,lr,phase", rows=rows)
     assert list(read_log(path).tables[0].columns) == ["step", "loss", "lr"]
     check(read_run(path))
+
+
+def test_a_cell_of_text_is_named_where_it_costs_a_column(tmp_path):
+    rows = [(s, x, LR, x + 0.1) for s, x in zip(STEP, LOSS, strict=True)]
+    columns = ("step", "loss", "lr", "val_loss")
+    for at, column in enumerate(columns[:3]):
+        broken = [tuple("oops" if (k, c) == (3, at) else cell for c, cell in enumerate(r)) for k, r in enumerate(rows)]
+        path = table(tmp_path / f"{column}.csv", header="step,loss,lr", rows=[row[:3] for row in broken])
+        with pytest.raises(InputError, match=f"{column} .*column {column} holds text, 'oops' in row 4"):
+            read_run(path)
+        with pytest.raises(InputError, match=f"{column} names a column that cannot be read: column {column} holds"):
+            read_run(path, **{column: column})
+    path = table(tmp_path / "b.csv", header=",".join(columns), rows=[*rows, (3000, 3.0, LR, "3,1")][::-1])
+    path.write_text(path.read_text().replace("3,1", '"3,1"'), encoding="utf-8")
+    read = read_run(path)  # the validation loss cannot be read, and is not passed over in silence
+    assert len(lines_with(read, "column val_loss holds text, '3,1' in row 1: not used")) == 1
+    assert read.loss[0] == LOSS[0]
+    short = tmp_path / "c.json"
+    short.write_text(json.dumps({"train": {"step": [1, 2], "loss": [3.0, 2.9, 2.8], "lr": [1, 1]}}))
+    with pytest.raises(InputError, match="column train/loss has 3 values for 2 steps: not used; name one"):
+        read_run(short)
+
+
+def test_a_header_that_is_repeated_where_a_log_was_appended_to_is_no_row(tmp_path):
+    rows = [(s, float(x), LR) for s, x in zip(STEP, LOSS, strict=True)]
+    path = table(tmp_path / "a.csv", rows=[*rows[:7], ("step", " loss", "lr"), *rows[7:]])
+    read = read_run(path)
+    check(read)
+    assert len(lines_with(read, "header is repeated 1 times")) == 1
+
+
+def test_steps_beyond_memory_and_json_without_end_are_refused(tmp_path):
+    rows = [(s * 10**k, 3.0, LR) for k, s in ((0, 1), (0, 2), (17, 3))]
+    with pytest.raises(RunError, match=r"last row at step 3e\+17 needs .* check the column of the step"):
+        read_run(table(tmp_path / "a.csv", rows=rows))
+    tokens = table(tmp_path / "b.csv", header="tokens,loss,lr")
+    with pytest.raises(RunError, match="the tokens of one step"):
+        read_run(tokens, tokens_per_step=1e-12)
+    config = {"scheduler": "cosine", "lr": LR, "max_steps": 10**15}
+    history = [{"step": int(s), "loss": float(x)} for s, x in zip(STEP, LOSS, strict=True)]
+    (tmp_path / "c.json").write_text(json.dumps({"config": config, "history": history}))
+    with pytest.raises(RunError, match="a schedule of 1e\\+15 steps needs"):
+        read_run(tmp_path / "c.json")
+    (tmp_path / "d.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="nested too deep"):
+        read_log(tmp_path / "d.json")
 
 
 def test_json_lines_with_different_keys(tmp_path):

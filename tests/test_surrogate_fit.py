@@ -438,6 +438,15 @@ def test_what_a_fit_refuses(change, words):
         fit(arguments.pop("law"), arguments.pop("runs"), **arguments)
 
 
+@pytest.mark.parametrize("factor", [1e-300, 1e-40, 1e40, 1e300])
+def test_losses_outside_the_range_of_the_arithmetic_are_refused(factor):
+    one = toy_runs(count=1)[0]
+    with pytest.raises(InputError, match=r"loss of .* must lie between 1e-16 and 1e.16, got .* in nats"):
+        fit(Toy(), run(one.step, factor * one.loss, one.schedule))
+    with pytest.raises(InputError, match="huber must be at least 1e-16"):
+        fit(Toy(), one, huber=1e-300)
+
+
 def test_too_few_rows_are_refused():
     each = toy_runs()[0]
     with pytest.raises(InputError, match="5 rows but the law has 5 free parameters"):

@@ -222,7 +222,7 @@ def _reading(options: argparse.Namespace, warmup: int) -> dict[str, Any]:
 
 def _files(text: str) -> list[str]:
     """Files of one run: the text itself if it is a file, else what stands between plus signs."""
-    return [text] if "+" not in text or Path(text).exists() else [part for part in text.split("+") if part]
+    return [text] if "+" not in text or Path(text).exists() else [part for part in text.split("+") if part] or [text]
 
 
 def _count(files: list[str]) -> int:

@@ -31,12 +31,14 @@ class Table:
     columns : numbers by name; a column of text is left out.
     short : columns that hold fewer values than the steps of their table: name -> (values, steps).
     lost : column -> (empty cells, cells with null, NaN or infinity); keys that a JSON row lacks are not counted.
+    text : columns that are left out because of a cell that is no number: name -> that cell and its row, in words.
     """
 
     label: str
     columns: dict[str, FloatArray]
     short: dict[str, tuple[int, int]] = field(default_factory=dict)
     lost: dict[str, tuple[int, int]] = field(default_factory=dict)
+    text: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,24 @@ def _columns(cells: Mapping[str, Sequence[object]]) -> dict[str, FloatArray]:
     return kept
 
 
+def _text(cells: Mapping[str, Sequence[object]], columns: Mapping[str, FloatArray]) -> dict[str, str]:
+    """The first cell that is no number of each column that was left out, with its row."""
+    found = {}
+    for name, column in cells.items():
+        if name not in columns:
+            row = next((at for at, cell in enumerate(column, 1) if not _readable(cell)), 0)
+            found[name] = f"{str(column[row - 1])[:24]!r} in row {row}" if row else "no cells"
+    return found
+
+
+def _readable(cell: object) -> bool:
+    try:
+        _number(cell)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
 def _read_table(source: Path, text: str) -> Log:
     lines = text.splitlines()
     header_line = next(line for line in lines if line.strip())
@@ -116,6 +136,10 @@ def _read_table(source: Path, text: str) -> Log:
     doubled = {name for name in header if name and header.count(name) > 1}
     if doubled:
         raise InputError(f"log {source} has the columns {', '.join(sorted(doubled))} twice; name each column once")
+    again = [row for row in rows[1:] if [cell.strip() for cell in row] == header]
+    if again:
+        findings.append(f"the header is repeated {len(again)} times: left out, the rows after it are kept")
+        rows = [rows[0], *(row for row in rows[1:] if [cell.strip() for cell in row] != header)]
     torn = [row for row in rows[1:] if len(row) != len(header)]
     if torn:
         findings.append(
@@ -144,7 +168,7 @@ def _charts(cells: dict[str, list[str]]) -> tuple[list[str], list[Table]]:
     plain = {n: c for n, c in cells.items() if not n.endswith(_ENDS) or n[:-5] not in cells}
     if not series:
         columns = _columns(plain)
-        return [], [Table("", columns, lost=_lost(plain, columns))]
+        return [], [Table("", columns, lost=_lost(plain, columns), text=_text(plain, columns))]
     tables: dict[str, dict[str, list[str]]] = {}
     shared = {name: column for name, column in plain.items() if " - " not in name}
     for name in plain:
@@ -172,6 +196,8 @@ def _read_json(source: Path, text: str) -> Log:
         whole: object = json.loads(text)
     except json.JSONDecodeError:
         return _read_json_lines(source, text)
+    except RecursionError as error:
+        raise InputError(f"log {source} is JSON nested too deep to be a log; export its history as a table") from error
     if isinstance(whole, list):
         return Log(source, source.stem, {}, (_rows_table(source, whole),))
     assert isinstance(whole, dict)
@@ -219,7 +245,8 @@ def _columns_table(label: str, cells: Mapping[str, list[object]]) -> Table:
     length = max(steps, default=max(map(len, cells.values()), default=0))
     short = {name: (len(column), length) for name, column in cells.items() if column and len(column) != length}
     columns = _columns({name: column for name, column in cells.items() if len(column) == length and length})
-    return Table(label, columns, short, _lost(cells, columns))
+    whole = {name: column for name, column in cells.items() if len(column) == length}
+    return Table(label, columns, short, _lost(cells, columns), _text(whole, columns))
 
 
 def _read_json_lines(source: Path, text: str) -> Log:
@@ -258,7 +285,8 @@ def _rows_table(source: Path, rows: Sequence[object]) -> Table:
     names = dict.fromkeys(name for row in flat for name in row)
     columns = _columns({name: [row.get(name) for row in flat] for name in names})
     written = {name: [row[name] for row in flat if name in row] for name in columns}
-    return Table("", columns, lost=_lost(written, _columns(written)))
+    text = _text({name: [row.get(name) for row in flat] for name in names}, columns)
+    return Table("", columns, lost=_lost(written, _columns(written)), text=text)
 
 
 def _flattened(row: Mapping[str, object], front: str = "") -> dict[str, object]:

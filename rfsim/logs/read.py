@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rfsim.checks import FloatArray, InputError, whole_number
+from rfsim.checks import FloatArray, InputError, require_memory, whole_number
 from rfsim.logs.configs import is_parent, peak_of, resumed_from
 from rfsim.logs.formats import Log, read_log
 from rfsim.logs.norms import modelled
@@ -15,12 +15,13 @@ from rfsim.logs.reconstruct import Rows, from_given, from_log
 from rfsim.logs.record import Run, run
 from rfsim.logs.roles import batches, loss_of, lr_rows, norms, single_values
 from rfsim.logs.segments import merged
-from rfsim.logs.series import Series, choose, clean, full_name, places
+from rfsim.logs.series import Series, choose, clean, full_name, places, unreadable
 from rfsim.logs.steps import Steps
 from rfsim.logs.traps import single_points, without_other_evaluation
 from rfsim.schedules.record import Schedule
 
 WEIGHT_DECAY = "weight-decay"  # asks for norms modelled from the configuration
+_FEWER = "check the column of the step, or the tokens of one step"
 Source = str | Path | Sequence[str | Path]
 
 
@@ -72,14 +73,20 @@ def read_run(
     label = name or logs[0].source.stem
     aliases = tuple(dict.fromkeys(log.name for log in logs))
     findings = [line for log in logs for line in log.findings]
-    steps = Steps(step, tokens, tokens_per_step, config, logs)
     found = places(logs)
+    named = {"step": step, "loss": loss, "lr": lr, "batch": batch, "tokens": tokens, "norm": norm}
+    for argument, wanted in named.items():
+        if isinstance(wanted, str) and wanted not in found and (bad := unreadable(argument, logs, wanted=wanted)):
+            raise InputError(f"{argument} names a column that cannot be read: {bad[0]}; correct it or name another one")
+    steps = Steps(step, tokens, tokens_per_step, config, logs)
+    text = {argument: unreadable(argument, logs) for argument in named}
+    findings += [line for argument in named for line in text[argument] if "text" in line]
     read = functools.partial(clean, steps_of=steps.of, files=[log.source.name for log in logs])
     losses, other_losses = choose("loss", loss, found)
     if not losses:
         raise InputError(
             f"loss is in no column of {', '.join(log.source.name for log in logs)}: its columns of numbers are "
-            f"{', '.join(found)}; name one with loss="
+            f"{', '.join(found)}; {''.join(f'{line}; ' for line in text['loss'])}name one with loss="
         )
     series, told = loss_of(read(losses), losses, other_losses, found)
     findings += [*series.findings, *told]
@@ -109,11 +116,14 @@ def read_run(
     before = np.zeros(0) if parent is None else np.asarray(parent.schedule.lr)[:begin]
     rows = Rows(rates[0], rates[1], before)
     horizon = int(series.step[-1])
+    require_memory(f"the schedule of {label} up to its last row at step {horizon:g}", 40.0 * horizon, _FEWER)
     if schedule is not None:
         peak = float(lr) if isinstance(lr, int | float) else _peak(rows, config)
         given, told = from_given(schedule, horizon, peak=peak, warmup=warmup, rows=rows)
         values, sizes, up = np.asarray(given.lr), np.asarray(given.batch), warmup
     else:
+        if not rows.lr.size and text["lr"] and not config:
+            raise InputError(f"lr cannot be read: {text['lr'][0]}; correct it, give schedule= or name another column")
         values, told, up = from_log(rows, horizon, config=config, warmup=warmup)
         sizes = np.ones(values.size)
     findings += told

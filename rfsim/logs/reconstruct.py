@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rfsim.checks import FloatArray, InputError
+from rfsim.checks import FloatArray, InputError, require_memory
 from rfsim.logs.configs import Plan, plan_of
 from rfsim.logs.recognise import recognise, rise_of, tolerance
 from rfsim.logs.shapes import Shape
@@ -127,6 +127,7 @@ def from_log(
 
 
 def _values(shape: Shape, steps: int) -> FloatArray:
+    require_memory(f"a schedule of {steps:g} steps", 40.0 * steps, "check the steps in the log and its configuration")
     return np.maximum(shape.at(np.arange(steps, dtype=float)), 0.0)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfsim.checks import FloatArray, InputError
-from rfsim.logs.columns import ALIASES, candidates, loss_columns, named, plain
+from rfsim.logs.columns import ALIASES, LOSSES, candidates, loss_columns, named, plain
 from rfsim.logs.formats import Log, Table
 
 Place = tuple[int, Table, str]
@@ -43,6 +43,21 @@ def places(logs: Sequence[Log]) -> dict[str, list[Place]]:
             for column in table.columns:
                 found.setdefault(full_name(table, column), []).append((number, table, column))
     return found
+
+
+def unreadable(argument: str, logs: Sequence[Log], *, wanted: str | None = None) -> list[str]:
+    """Lines about columns that would play a role by their names, or are wanted, but hold text or too few values."""
+    aliases = set().union(*(ALIASES[role] for role in (LOSSES if argument == "loss" else (argument,))))
+    lines = []
+    for table in (table for log in logs for table in log.tables):
+        told = {name: f"holds text, {cell}" for name, cell in table.text.items()}
+        told |= {name: f"has {have} values for {of} steps" for name, (have, of) in table.short.items()}
+        for name, what in told.items():
+            full = full_name(table, name)
+            meant = wanted in (name, full) if wanted is not None else not {plain(name), plain(full)}.isdisjoint(aliases)
+            if meant:
+                lines.append(f"column {full} {what}: not used")
+    return lines
 
 
 def choose(argument: str, wanted: str | None, found: dict[str, list[Place]]) -> tuple[list[Place], list[str]]:

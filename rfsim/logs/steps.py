@@ -5,9 +5,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rfsim.checks import FloatArray, InputError, positive_number
+from rfsim.logs.columns import ALIASES, plain
 from rfsim.logs.configs import tokens_per_step
 from rfsim.logs.formats import Log, Table
 from rfsim.logs.series import choose, full_name, places
+
+
+def _is_step(name: str) -> bool:
+    return plain(name) in ALIASES["step"] | ALIASES["tokens"]
 
 
 class Steps:
@@ -43,9 +48,10 @@ class Steps:
         if not held:
             argument = "step" if self.tokens is None else "tokens"
             where = f"{self.logs[0].source.name}{f' ({table.label})' if table.label else ''}"
+            bad = "".join(f"column {name} holds text, {cell}; " for name, cell in table.text.items() if _is_step(name))
             raise InputError(
                 f"{argument} is in no column of {where}: its columns of numbers are "
-                f"{', '.join(table.columns)}; name one with step= or tokens="
+                f"{', '.join(table.columns)}; {bad}name one with step= or tokens="
             )
         return self._from_tokens(table.columns[held[0][2]], full_name(table, held[0][2]))
 

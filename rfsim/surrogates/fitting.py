@@ -19,6 +19,7 @@ HUBER = 1e-3  # width of Huber's loss on log residuals
 _WIDER = 10.0  # the descent passes through this multiple of the width
 _SAME = 1e-6  # objectives closer than this, relative, are one optimum
 _EXACT = 1e-6  # so are those of residuals below this multiple of the width: the law goes through the rows
+_LEAST = 1e-16  # smaller widths of Huber's loss, and losses, leave the range of the arithmetic
 _WINDOWS = ("all", "last-decade")
 
 
@@ -67,7 +68,14 @@ def fit(
     if not hasattr(law, "evaluate"):
         raise InputError(f"law must be a law, got {law!r}; make one by its name, such as law('forcing-memory')")
     one_of("window", window, _WINDOWS)
-    positive_number("huber", huber)
+    if positive_number("huber", huber) < _LEAST:
+        raise InputError(f"huber must be at least {_LEAST:g}, below the rounding of a log loss, got {huber:g}")
+    for run in chosen:
+        if not _LEAST < run.loss.min() <= run.loss.max() < 1.0 / _LEAST:
+            raise InputError(
+                f"loss of {run.name} must lie between {_LEAST:g} and {1.0 / _LEAST:g}, got {run.loss.min():g} to "
+                f"{run.loss.max():g}; give the loss in nats"
+            )
     held = _checked_fixed(law, fixed or {})
     law = law.calibrated(chosen)
     rows = [windowed(run, window, law) for run in chosen]
