@@ -419,10 +419,28 @@ def broken(text, change):
         lambda r: r.update(spread=[]),
         lambda r: r.update(runs=[{"name": "a"}]),
         lambda r: r.update(covariance="x"),
+        lambda r: r.update(covariance=[[1.0]]),
+        lambda r: r.update(samples=[[1.0, 2.0], [3.0, 4.0]]),
+        lambda r: r.update(rival=[1.0]),
+        lambda r: r.update(share=None),
+        lambda r: r.update(starts=1.5),
+        lambda r: r.update(window="first"),
+        lambda r: r.update(fixed={"colour": 1.0}),
+        lambda r: r["parameters"].update(q_F=-1.0),
+        lambda r: r["spread"].update(rows=0),
+        lambda r: r["spread"].update(at_bound=["colour"]),
+        lambda r: r["law"].update(clock_power="half"),
+        lambda r: r["law"].update(effective=1),
+        lambda r: r["runs"][0].update(step=[]),
+        lambda r: r["runs"][0].update(loss=[1.0]),
+        lambda r: r["runs"][0].update(fitted=None),
+        lambda r: r["runs"][0].update(warmup="long"),
+        lambda r: r["runs"][0].update(lr="high"),
+        lambda r: r["runs"][0].update(name=[]),
     ],
 )
 def test_broken_files_are_refused(fitted, change):
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"must be|must hold|is missing|does not take|not known"):
         FitResult.from_json(broken(fitted.to_json(), change))
 
 

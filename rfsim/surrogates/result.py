@@ -13,6 +13,7 @@ from rfsim.logs import Run
 from rfsim.provenance import json_ready, versions, write_text
 from rfsim.schedules import Schedule, log_spaced_steps, recorded_steps
 from rfsim.surrogates import laws
+from rfsim.surrogates.fit_file import checked_record
 from rfsim.surrogates.laws import Law
 from rfsim.surrogates.objective import Coordinates, Data
 from rfsim.surrogates.uncertainty import (
@@ -308,19 +309,18 @@ class FitResult:
                 raise InputError(f"fit file {source} cannot be read ({told}); give a file of rfsim fit") from error
         try:
             record = json.loads(text)
-            if record["format"] != _FORMAT:
-                raise KeyError("format")
-            return cls._from_record(record)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"this is not a fit of rfsim ({error}); make one with rfsim fit --out") from error
+        found = record.get("format") if isinstance(record, dict) else None
+        if found != _FORMAT:
             raise InputError(
-                f"this is not a fit of rfsim ({error!r} is missing or wrong); make one with rfsim fit"
-            ) from error
+                f"this is not a fit of rfsim: format must be {_FORMAT!r}, got {found!r}; make one with rfsim fit --out"
+            )
+        return cls._from_record(record)
 
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> "FitResult":
-        law = laws.law(**record["law"])
+        law = checked_record(record)
         found = record["spread"]
         runs = tuple(
             RunRecord(

@@ -1,0 +1,126 @@
+"""The record of a fit file, checked entry by entry before a result is made of it."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from rfsim.checks import InputError
+from rfsim.surrogates import laws
+from rfsim.surrogates.laws import Law
+
+WINDOWS = ("all", "last-decade")
+
+
+def checked_record(record: object) -> Law[Any]:
+    """The law of a record that `FitResult.to_json` could have written.
+
+    Raises
+    ------
+    InputError : for an entry that is missing or is not what its name says.
+    """
+    whole = _mapping(record, "the file")
+    law = _law(_entry(whole, "law", "an object", lambda x: isinstance(x, dict)))
+    names = laws.parameter_names(law)
+    values = laws.values_of(law, _numbers(_entry(whole, "parameters", "an object", lambda x: isinstance(x, dict))))
+    for parameter, value in zip(law.parameters, values, strict=True):
+        if parameter.log and value < 0.0:
+            raise _wrong(f"parameters.{parameter.name}", "a number of at least 0", float(value))
+    count = len(names)
+    _entry(whole, "covariance", f"{count} rows of {count} numbers", lambda x: _shape(x) == (count, count))
+    for name in ("objective", "huber", "share"):
+        _entry(whole, name, "a number of at least 0", lambda x: _real(x) and x >= 0)
+    _entry(whole, "starts", "a whole number", _whole)
+    _entry(whole, "window", " or ".join(WINDOWS), lambda x: x in WINDOWS)
+    fixed = _entry(whole, "fixed", "an object", lambda x: isinstance(x, dict))
+    for name, value in fixed.items():
+        if name not in names or not _real(value):
+            raise _wrong("fixed", f"numbers by names among {', '.join(names)}", {name: value})
+    _entry(whole, "samples", f"null or rows of {count} numbers", lambda x: x is None or _samples(x, count))
+    _entry(whole, "rival", f"null or {count} numbers", lambda x: x is None or _shape(x) == (count,))
+    spread = _mapping(_entry(whole, "spread", "an object"), "spread")
+    for name in ("scale", "inflation", "rows"):
+        _entry(spread, name, "a number above 0", lambda x: _real(x) and x > 0, at="spread.")
+    for name in ("at_bound", "unidentified"):
+        told = f"a list of names among {', '.join(names)}"
+        _entry(spread, name, told, lambda x: isinstance(x, list) and all(one in names for one in x), at="spread.")
+    for number, run in enumerate(_entry(whole, "runs", "a list", lambda x: isinstance(x, list) and bool(x))):
+        _run(_mapping(run, f"runs[{number}]"), f"runs[{number}].")
+    return law
+
+
+def _run(run: dict[str, Any], at: str) -> None:
+    _entry(run, "name", "a text", lambda x: isinstance(x, str), at=at)
+    rows = _shape(_entry(run, "step", "a list of numbers", lambda x: bool(x) and _shape(x) == (len(x),), at=at))
+    for name in ("loss", "fitted"):
+        _entry(run, name, f"{rows[0]} numbers, as many as step", lambda x: _shape(x) == rows, at=at)
+    _entry(run, "warmup", "a whole number of at least 0", _whole, at=at)
+    for name in ("noise", "lr", "batch", "intrinsic_time", "lowest_lr"):
+        if run.get(name) is not None and not _real(run[name]):
+            raise _wrong(at + name, "null or a number", run[name])
+
+
+def _law(record: dict[str, Any]) -> Law[Any]:
+    """The law with its options, each of the kind that the option has."""
+    made = laws.law(name=_entry(record, "name", f"one of {', '.join(laws.law_names())}", lambda x: isinstance(x, str)))
+    for option in fields(made):  # type: ignore[arg-type]
+        value = record.get(option.name, option.default)
+        good = isinstance(value, bool) if isinstance(option.default, bool) else value is None or _real(value)
+        if not good:
+            raise _wrong(
+                f"law.{option.name}", "true or false" if isinstance(option.default, bool) else "a number", value
+            )
+    return laws.law(**record)
+
+
+def _mapping(value: object, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(what, "an object", value)
+    return value
+
+
+def _entry(
+    record: dict[str, Any], name: str, told: str, good: Callable[[Any], bool] = lambda x: True, *, at: str = ""
+) -> Any:
+    if name not in record:
+        raise InputError(f"this is not a fit of rfsim: {at}{name} is missing; make one with rfsim fit --out")
+    if not good(record[name]):
+        raise _wrong(at + name, told, record[name])
+    return record[name]
+
+
+def _wrong(name: str, told: str, value: object) -> InputError:
+    return InputError(
+        f"this is not a fit of rfsim: {name} must be {told}, got {str(value)[:40]}; make one with rfsim fit --out"
+    )
+
+
+def _numbers(record: dict[str, Any]) -> dict[str, Any]:
+    for name, value in record.items():
+        if not _real(value):
+            raise _wrong(f"parameters.{name}", "a number", value)
+    return record
+
+
+def _real(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    """The shape of nested lists of numbers, (-1,) for anything else."""
+    if not isinstance(value, list):
+        return (-1,)
+    try:
+        return np.asarray(value, dtype=np.float64).shape
+    except (TypeError, ValueError):
+        return (-1,)
+
+
+def _samples(value: object, count: int) -> bool:
+    shape = _shape(value)
+    return len(shape) == 2 and shape[0] > 1 and shape[1] == count
