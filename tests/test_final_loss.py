@@ -12,7 +12,8 @@ from scipy.stats import norm
 from shared_data import shared
 
 from rfsim.checks import InputError, RunError
-from rfsim.surrogates.final_loss import FinalLoss, Points, PointsFit, bootstrap, fit_points, points, read_points
+from rfsim.surrogates.final_loss import FinalLoss, Points, points, read_points
+from rfsim.surrogates.final_loss_fit import PointsFit, bootstrap, fit_points
 from rfsim.surrogates.laws import law, law_names, law_record
 from rfsim.surrogates.objective import Coordinates, Data, Minimum
 from rfsim.surrogates.projection import project

@@ -19,7 +19,8 @@ _SHOWN = ("model_size", "tokens", "loss", "stderr", "low", "high", "observed")
 def fit_table(options: argparse.Namespace) -> int:
     """Fit and print the law of final losses."""
     from rfsim.provenance import versions, write_json
-    from rfsim.surrogates.final_loss import bootstrap, fit_points, read_points
+    from rfsim.surrogates.final_loss import read_points
+    from rfsim.surrogates.final_loss_fit import bootstrap, fit_points
     from rfsim.surrogates.uncertainty import checked_level, quantiles
 
     if options.law != "chinchilla":

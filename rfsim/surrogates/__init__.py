@@ -4,7 +4,8 @@
 """
 
 from rfsim.surrogates.comparison import Comparison, compare
-from rfsim.surrogates.final_loss import FinalLoss, fit_points, points, read_points
+from rfsim.surrogates.final_loss import FinalLoss, points, read_points
+from rfsim.surrogates.final_loss_fit import fit_points
 from rfsim.surrogates.fitting import FitWarning, fit
 from rfsim.surrogates.forcing_memory import ForcingMemory
 from rfsim.surrogates.functional_scaling import FunctionalScaling
