@@ -293,7 +293,7 @@ def test_the_share_counts_starts_that_end_elsewhere(monkeypatch):
     def descend(one, start, *rest, **options):
         return Minimum(TRUE, 1e-25 if start[0] > 1.0 else 1e-3, 1, True)
 
-    monkeypatch.setattr("rfsim.surrogates.final_loss.descend", descend)
+    monkeypatch.setattr("rfsim.surrogates.final_loss_fit.descend", descend)
     starts = np.array([[0.5, 1, 1, 1, 1], [1.5, 1, 1, 1, 1], [0.1, 1, 1, 1, 1], [0.2, 1, 1, 1, 1]])
     assert fit_points(grid(), starts=starts).share == 0.25
 
@@ -309,7 +309,7 @@ def test_an_optimum_beyond_the_bounds_is_said(method):
 
 
 def test_descents_that_do_not_end_are_an_error(monkeypatch):
-    monkeypatch.setattr("rfsim.surrogates.final_loss.descend", lambda *_, **__: Minimum(TRUE, 1.0, 300, False))
+    monkeypatch.setattr("rfsim.surrogates.final_loss_fit.descend", lambda *_, **__: Minimum(TRUE, 1.0, 300, False))
     with pytest.raises(RunError, match="no descent of the final-loss law converged"):
         fit_points(grid())
 
