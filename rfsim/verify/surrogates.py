@@ -66,9 +66,8 @@ def _anchors() -> float:
         flat * np.array([1.0, 10**-0.5, 0.1]),
         flat * np.array([1.0, 10**-0.5, 0.1]),
     )
-    length = (
-        lr * _TAIL * 0.9 / np.log(10.0)
-    )  # WSD: exponential in updates, so linear in the clock
+    # WSD: the lr falls exponentially in updates, so 1/r falls linearly in the clock
+    length = lr * _TAIL * 0.9 / np.log(10.0)
     ramp = Pieces(np.array([0.0, _PREFIX, _PREFIX + length]), np.array([flat, lr / batch]), np.array([flat, flat / 10]))
     first, last = stages.edges[2:], ramp.edges[1:]
     cases = (
