@@ -530,9 +530,13 @@ def test_wrong_arguments_for_final_losses(capsys, table, arguments, told):
         (["fit", "FLAT", *MOMENTUM, "--seed", "-1"], 2, "seed"),
         (["fit", "FLAT", *MOMENTUM, "--drop-largest", "3"], 2, "chinchilla only"),
         (["fit", "FLAT", *MOMENTUM, "--out", "FOLDER"], 2, "is a folder"),
-        (["fit", "FLAT", *MOMENTUM, "--out", "FLAT"], 2, "is one of the logs"),
+        (["fit", "FLAT", *MOMENTUM, "--out", "FLAT"], 2, "is one of the files that are read"),
         (["fit", "missing.csv", *MOMENTUM, "--out", "FOLDER/none/fit.json"], 1, "cannot be written"),
         (["fit", "FLAT", "--law", "elr-fsl"], 2, "norm"),
+        (["fit", "FLAT", "--law", "forcing-memory:lr_unit=1e-300"], 1, "no start leads to a finite loss"),
+        (["schedule", "design", "FIT", "--steps", "50", "--out", "FIT"], 2, "is one of the files that are read"),
+        (["schedule", "design", "FIT", "--steps", "50", "--out", "FOLDER/none/a.csv"], 1, "cannot be written"),
+        (["schedule", "design", "FIT", "--steps", "10000000000000"], 1, "lower steps"),
         (["predict", "missing.json", "FLAT"], 2, "missing.json"),
         (["predict", "FLAT", "FLAT"], 2, "not a fit of rfsim"),
         (["predict", "FIT"], 2, "logs and schedule are missing"),
@@ -566,11 +570,12 @@ def test_bad_input_is_told(capsys, logs, fit_file, tmp_path, monkeypatch, argume
     monkeypatch.chdir(tmp_path)
     places = {"FLAT": str(logs["flat"]), "FALL": str(logs["fall"]), "FIT": str(fit_file), "FOLDER": str(tmp_path)}
     real = [places.get(one, one.replace("FOLDER", str(tmp_path))) for one in arguments]
-    before = logs["flat"].read_text()
+    before, fit_before = logs["flat"].read_text(), fit_file.read_text()
     found, out, err = call(capsys, *real)
     assert found == status, err
     assert out == ""
     assert told in err
     assert "Traceback" not in err
     assert logs["flat"].read_text() == before
+    assert fit_file.read_text() == fit_before
     assert list(tmp_path.iterdir()) == []

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize_scalar
@@ -333,6 +333,8 @@ def test_forcing_memory_falls_as_the_root_of_its_kernel(q, noise):
 
 
 @settings(max_examples=12)
+@example("forcing-memory", 2, 0.0, 0.5, 0.0)
+@example("fsl", 2, 0.0, 0.5, None)
 @given(
     st.sampled_from(list(LAWS)),
     st.integers(2, 300),
@@ -344,6 +346,10 @@ def test_bounds_order_warmup_end_and_loss(name, steps, low, share, end):
     one, values = of(name)
     warmup = int(share * steps)
     last = None if end is None else (low + end * (1.0 - low)) * PEAK
+    if last == 0.0 and steps == warmup + 1:
+        with pytest.raises(rfsim.InputError, match=r"end is 0.0, and the schedule has no other step after its warm-up"):
+            design((one, values), steps, lr_max=PEAK, lr_min=low * PEAK, warmup=warmup, end=last, batch=BATCH)
+        return
     found = design((one, values), steps, lr_max=PEAK, lr_min=low * PEAK, warmup=warmup, end=last, batch=BATCH)
     lr = np.asarray(found.schedule.lr)
     late = lr[warmup:]

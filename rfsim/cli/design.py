@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from rfsim.checks import InputError, whole_number
+from rfsim.cli.logs import require_out
 from rfsim.cli.output import warn
 
 OPTIONS = ("lr_min", "warmup", "end", "stages")
@@ -41,6 +42,7 @@ def run_design(options: argparse.Namespace, rows: Any) -> tuple[dict[str, Any], 
     for name, usual in (("group", 4), ("clock_power", 1.0)):
         if getattr(options, name) != usual:
             raise InputError(f"{name.replace('_', '-')} is not for schedule design, whose law has a clock; drop it")
+    require_out(options.out, [options.schedule])
     fit = FitResult.from_json(options.schedule)
     found = design(
         fit,

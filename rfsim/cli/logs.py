@@ -150,7 +150,7 @@ def require_out(path: str | None, inputs: Sequence[str]) -> None:
         raise InputError(f"out {path} is a folder; give the path of a file to write")
     own = {file for text in inputs for file in files_of(text)}
     if out.resolve() in own:
-        raise InputError(f"out {path} is one of the logs and would replace it; choose another file")
+        raise InputError(f"out {path} is one of the files that are read and would replace it; choose another file")
     try:
         with tempfile.TemporaryFile(dir=out.parent):
             pass

@@ -5,7 +5,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from rfsim.checks import InputError, finite_number, finite_vector, positive_number, require_entries, whole_number
+from rfsim.checks import (
+    InputError,
+    finite_number,
+    finite_vector,
+    positive_number,
+    require_entries,
+    require_memory,
+    whole_number,
+)
 from rfsim.schedules import from_arrays, from_spec
 from rfsim.surrogates.design_search import Layout, block_means, layout
 from rfsim.surrogates.laws import Law, values_of
@@ -164,6 +172,7 @@ def read_task(
         raise InputError(f"fit must be a FitResult or (law, values), got {type(fit).__name__}; use fit or law")
     runs = fit.runs if isinstance(fit, FitResult) else ()
     number = whole_number("steps", steps)
+    require_memory(f"the design of a schedule of {number} steps", 64.0 * number, "lower steps")
     if warmup is None:
         known = {run.warmup for run in runs} or {0}
         if len(known) > 1:
@@ -182,6 +191,8 @@ def read_task(
         raise InputError(f"lr_min must lie between 0 and lr_max = {high:g}, got {low:g}")
     if last is not None and not low <= last <= high:
         raise InputError(f"end must lie between lr_min = {low:g} and lr_max = {high:g}, got {last:g}")
+    if last == 0.0 and number == up + 1:
+        raise InputError("end is 0.0, and the schedule has no other step after its warm-up; raise steps or end")
     if batch is None:
         batch = next((run.batch for run in runs if np.isfinite(run.batch)), 1.0)
     vector = finite_vector("batch", np.atleast_1d(np.asarray(batch)), least=0.0, strict=True)

@@ -145,6 +145,7 @@ def _multistart(
         end = descend(law, values, data, coordinates, deltas=(_WIDER * delta, delta))
         if np.isfinite(end.objective):
             ends.append((end, count))
+    ends = [(end, count) for end, count in ends if _near(law, end, data)]
     if not ends:
         raise RunError("no start leads to a finite loss; check that the losses and learning rates are as meant")
     best = min((end for end, _ in ends), key=lambda end: end.objective)
@@ -153,6 +154,12 @@ def _multistart(
     reached = sum(count for end, count in ends if end.objective <= level)
     others = sorted((end for end, _ in ends if end.objective > level), key=lambda end: end.objective)
     return best, reached / len(begin), others
+
+
+def _near(law: Law[Any], end: Minimum, data: Data) -> bool:
+    """False for an end whose losses are beyond all rows by e^50, as with units far off the lr."""
+    with np.errstate(all="ignore"):
+        return bool(np.abs(residuals(law, end.values, data)).max() < 50.0)
 
 
 def _rival(best: Minimum, others: Sequence[Minimum], found: Spread) -> np.ndarray | None:

@@ -170,19 +170,22 @@ def descend(
     used, converged = 0, True
     for delta in deltas:
         with np.errstate(all="ignore"):  # a step may go where the law overflows; it is not taken
-            found = least_squares(
-                lambda x: both(x)[0],
-                place,
-                jac=lambda x: both(x)[1],
-                bounds=bounds,
-                loss=loss,
-                f_scale=delta,
-                x_scale="jac",
-                ftol=tolerance if delta == deltas[-1] else 1e-6,
-                xtol=min(tolerance, 1e-10),
-                gtol=1e-13,
-                max_nfev=evaluations,
-            )
+            try:
+                found = least_squares(
+                    lambda x: both(x)[0],
+                    place,
+                    jac=lambda x: both(x)[1],
+                    bounds=bounds,
+                    loss=loss,
+                    f_scale=delta,
+                    x_scale="jac",
+                    ftol=tolerance if delta == deltas[-1] else 1e-6,
+                    xtol=min(tolerance, 1e-10),
+                    gtol=1e-13,
+                    max_nfev=evaluations,
+                )
+            except (ValueError, np.linalg.LinAlgError):  # slopes beyond the range of the arithmetic
+                return Minimum(coordinates.values(place), np.inf, used, False)
         place, used, converged = found.x, used + found.nfev, found.status > 0
     with np.errstate(all="ignore"):
         values = coordinates.values(place)

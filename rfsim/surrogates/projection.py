@@ -82,17 +82,20 @@ def project(
         rest, _, values = solve(begin)
         return values, 0.5 * float(rest @ rest)
     with np.errstate(all="ignore"):
-        found = least_squares(
-            lambda x: solve(x)[0],
-            np.clip(begin, bounds[0] + 1e-9, bounds[1] - 1e-9),
-            jac=lambda x: solve(x)[1],
-            bounds=bounds,
-            x_scale="jac",
-            ftol=1e-7,
-            xtol=1e-8,
-            gtol=1e-12,
-            max_nfev=evaluations,
-        )
+        try:
+            found = least_squares(
+                lambda x: solve(x)[0],
+                np.clip(begin, bounds[0] + 1e-9, bounds[1] - 1e-9),
+                jac=lambda x: solve(x)[1],
+                bounds=bounds,
+                x_scale="jac",
+                ftol=1e-7,
+                xtol=1e-8,
+                gtol=1e-12,
+                max_nfev=evaluations,
+            )
+        except (ValueError, np.linalg.LinAlgError):  # slopes beyond the range of the arithmetic
+            return base, np.inf
     rest, _, values = solve(found.x)
     return values, 0.5 * float(rest @ rest)
 

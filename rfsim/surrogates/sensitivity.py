@@ -137,7 +137,7 @@ def _(
     l_0, a, alpha, c = values[:4]
     rest = 1.0 / values[4] if law.lam is None else 1.0 - law.lam  # 1 - lam
     unit = _unit(law, law.lr_unit)
-    clock = float(np.sum(count * lr)) / unit
+    clock = max(float(np.sum(count * lr)) / unit, _LEAST)
     drop, counted = _drops(lr / unit, warmup=law.warmup_in_memory, first=True)
     updates = _after(count.astype(np.float64))[:-1]
     acted = np.where(counted, -np.expm1(updates * np.log1p(-rest)) / rest if rest < 1.0 else 1.0, 0.0)
