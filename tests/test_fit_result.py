@@ -13,7 +13,7 @@ from test_surrogate_fit import NAMES, TRUE, Toy, literal_objective, log_of, toy_
 from rfsim.checks import InputError
 from rfsim.logs import run
 from rfsim.schedules import constant, cosine, eight_one_one, stages
-from rfsim.surrogates import FitResult, fit, law
+from rfsim.surrogates import FitResult, FitWarning, fit, law
 from rfsim.surrogates.uncertainty import student_width
 
 VALUES = np.array([2.8, 20.0, 0.45, 3e-4, 2e-2, 0.02, 0.9])
@@ -143,6 +143,25 @@ def test_profile_intervals_end_where_the_refit_is_rejected(toy, level):
             refit = fit(Toy(), runs, fixed={name: end}, starts=[toy.values])
             rise = literal_objective(refit.values, runs, toy.huber) - literal_objective(toy.values, runs, toy.huber)
             assert toy.spread.scale * rise == pytest.approx(quantile, rel=5e-3)
+
+
+def test_profile_intervals_follow_a_valley_to_its_end():
+    """Amplitude, rate and exponent of the memory trade against each other: each refit has a long way to go."""
+    runs = [made(SCHEDULES[name], number, name) for number, name in enumerate(list(SCHEDULES)[:2])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        found = fit(law("forcing-memory"), runs)
+        wanted = student.ppf(0.975, found.spread.rows)
+        ends = found.conf_int(0.95)
+        bounds = {one.name: (one.low, one.high) for one in found.law.parameters}
+        met = []
+        for name in ("A_0", "c_K"):
+            for end, bound in zip(ends[name], bounds[name], strict=True):
+                if end != pytest.approx(bound, rel=1e-3, abs=1e-9):
+                    again = fit(law("forcing-memory"), runs, fixed={name: end}, starts=[found.values])
+                    met.append(math.sqrt(found.spread.scale * (again.objective - found.objective)))
+    assert len(met) >= 2
+    np.testing.assert_allclose(met, wanted, rtol=0.03)
 
 
 def test_profile_intervals_at_a_bound_and_open_ones():

@@ -144,7 +144,7 @@ def profile_interval(
         inner = Coordinates(law, coordinates.centres, {**fixed, name: held})
         moved = start.copy()
         moved[place] = held
-        end = descend(law, moved, data, inner, deltas=(delta,), evaluations=50, tolerance=1e-9)
+        end = descend(law, moved, data, inner, deltas=(10.0 * delta, delta))  # to the valley's end, or it is too short
         return float(np.sqrt(max(found.scale * (end.objective - best), 0.0))), end.values
 
     def side(sign: float, bound: float) -> float:
@@ -224,7 +224,7 @@ def block_bootstrap(
         draw = np.random.default_rng([seed, number]).integers(0, first, first)
         counts = np.bincount(draw, minlength=first).astype(np.float64)
         weighted = Data(data.prepared, data.losses, tuple(counts[one] for one in labels))
-        end = descend(law, values, weighted, coordinates, deltas=(3.0 * delta, delta), evaluations=120, tolerance=1e-9)
+        end = descend(law, values, weighted, coordinates, deltas=(3.0 * delta, delta))
         results.append(end.values)
         if progress is not None:
             progress(number + 1, resamples)
