@@ -13,6 +13,7 @@ from rfsim.surrogates.objective import Coordinates, Data, descend, huber, residu
 
 _SINGULAR = 1e-10  # singular values of the scaled sensitivities below this share of the largest are directions unseen
 _SILENT = 1e-9  # a factor of e in a parameter that changes the log losses by less than this in all changes nothing
+_FEWEST = 5.0  # degrees of freedom left by correlated residuals, at least
 _EDGE = 1e-6  # a coordinate this close to its bound, relative, lies on it
 _LEVEL_TOLERANCE = 1e-3  # of sqrt(deviance) at the end of a profile interval
 _AUTOCORRELATED = 3.0  # standard errors of a lag-one correlation above which residuals count as correlated
@@ -24,7 +25,8 @@ class Spread(NamedTuple):
     covariance : (k, k) in the parameters; rows of parameters that are fixed or on a bound are 0.
     scale : deviance per unit of the objective, 2 mean(psi') / (mean(psi^2) inflation); psi is the slope of Huber's rho.
     inflation : how much correlated residuals widen variances, 1 for independent ones.
-    rows : degrees of freedom: independent rows beyond the number of free parameters, at least 1.
+    rows : degrees of freedom: independent rows beyond the number of free parameters, at least 5 if there are 5 rows
+        beyond them at all, since how many are independent is itself a rough estimate.
     at_bound : names of parameters on a bound. unidentified : names of those that the data do not determine.
     """
 
@@ -50,7 +52,7 @@ def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinat
     on_bound = _on_bound(values, coordinates, slopes)
     free = coordinates.free & ~on_bound
     independent = len(rest) / inflation
-    count = max(independent - int(free.sum()), 1.0)
+    count = max(independent - int(free.sum()), min(_FEWEST, max(len(rest) - int(free.sum()), 1.0)))
     share = max(float(np.mean(inner)), 1.0 / len(rest))
     power = float(np.mean(psi**2)) * independent / count
     scaled = np.where(coordinates.log, values, 1.0)
