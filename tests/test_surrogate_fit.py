@@ -376,6 +376,9 @@ def test_parameters_on_a_bound_are_named():
         assert "A" in found.at_bound
         assert found.stderr["A"] == 0.0
         assert "at bound" in found.summary()
+        assert np.isnan(found.conf_int(method="wald")["A"]).all()
+        low, high = found.conf_int()["A"]
+        assert low == 0.0 < high
         assert found.params["B"] > 0.5
         high = fit(Toy(), log_of(Toy().evaluate(values, rows)[0] + 20.0, rows), fixed={"q": 0.5, "B": 0.0, "s": 90.0})
         assert high.at_bound == ("E",)

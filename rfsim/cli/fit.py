@@ -22,6 +22,7 @@ from rfsim.cli.setup import parameters, told_warnings
 
 if TYPE_CHECKING:
     from rfsim.surrogates import FitResult
+    from rfsim.surrogates.uncertainty import Interval
 
 _INTERVALS = ("wald", "profile", "bootstrap")
 
@@ -115,7 +116,7 @@ def _fit(options: argparse.Namespace, law: Any, fixed: dict[str, float], resampl
         "law_options": law_record(result.law),
         "parameters": result.params,
         "stderr": result.stderr,
-        "conf_int": {name: list(intervals[name]) if name in intervals else None for name in result.params},
+        "conf_int": {name: _ends(intervals.get(name)) for name in result.params},
         "intervals": method,
         "level": options.level,
         "at_bound": list(result.at_bound),
@@ -179,10 +180,20 @@ def _run_record(source: Source, record: Any) -> dict[str, Any]:
     }
 
 
+def _ends(interval: "Interval | None") -> list[float] | None:
+    """The two ends, or None where there is no interval."""
+    return None if interval is None or interval.low != interval.low else list(interval)
+
+
 def _reasons(found: dict[str, Any]) -> dict[str, str]:
     reasons = {}
-    if found["fixed"]:
-        reasons["conf_int"] = f"{', '.join(found['fixed'])} fixed"
+    without = [name for name, ends in found["conf_int"].items() if ends is None]
+    if without:
+        held = [name for name in without if name in found["fixed"]]
+        edge = [name for name in without if name not in found["fixed"]]
+        told = [f"{', '.join(held)} fixed"] if held else []
+        told += [f"{', '.join(edge)} on a bound: --intervals profile gives the other end"] if edge else []
+        reasons["conf_int"] = "; ".join(told)
     if found["warmup"] is None:
         reasons["warmup"] = "the runs have different warm-ups, see runs"
     if found["fit_file"] is None:

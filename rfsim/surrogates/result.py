@@ -141,7 +141,8 @@ class FitResult:
         ----------
         level : in (0, 1).
         method : "profile" (refits with the parameter held; default), "wald" (local, on the log scale of log
-            parameters) or "bootstrap" (quantiles of `bootstrapped` samples).
+            parameters; NaN for one on a bound, where the profile has an end and this has none) or "bootstrap"
+            (quantiles of `bootstrapped` samples).
 
         Raises
         ------
@@ -158,8 +159,12 @@ class FitResult:
             return {name: Interval(float(low[i]), float(high[i])) for i, name in enumerate(names) if name in moving}
         coordinates = self._coordinates()
         if method == "wald":
+            none = Interval(float("nan"), float("nan"))
             return {
-                name: wald_interval(names.index(name), self.values, coordinates, self.spread, level) for name in moving
+                name: none
+                if name in self.at_bound
+                else wald_interval(names.index(name), self.values, coordinates, self.spread, level)
+                for name in moving
             }
         data = self._rows("profile intervals")
         return {
@@ -243,8 +248,6 @@ class FitResult:
             remark = "fixed" if name in self.fixed else "at bound" if name in self.at_bound else ""
             remark = "not determined" if name in self.unidentified else remark
             low, high = intervals.get(name, Interval(float("nan"), float("nan")))
-            if name in self.at_bound and self.samples is None:
-                low = high = float("nan")  # on a bound the local interval has no width: profile it
             numbers = (self.params[name], self.stderr[name], low, high)
             rows.append((name, *(f"{value:.6g}" for value in numbers), parameter.unit, remark))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
