@@ -248,3 +248,11 @@ def test_texts_of_laws():
 def test_wrong_texts_of_laws(text, told):
     with pytest.raises(InputError, match=told):
         named_law(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["momentum:lam=1", "multi-power:nodes=-1", "lr-fsl:rate_unit=0", "forcing-memory:clock_power=0"]
+)
+def test_options_that_no_run_allows_are_told_before_any_fit(split, text):
+    with pytest.raises(InputError, match=text.partition(":")[2].partition("=")[0]):
+        compare(*split, laws=(text,))

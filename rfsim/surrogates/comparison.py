@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from rfsim.checks import InputError, RunError
-from rfsim.logs import Run
+from rfsim.logs import Run, run
+from rfsim.schedules import constant
 from rfsim.surrogates import laws
 from rfsim.surrogates.fitting import HUBER, FitWarning, fit
 from rfsim.surrogates.laws import Law
@@ -118,13 +119,13 @@ def compare(
 
     Raises
     ------
-    InputError : without runs on either side, or for a law that is not known.
+    InputError : without runs on either side, or for a law or the value of an option that is not known or allowed.
     """
     if not fit_runs or not test_runs:
         raise InputError("compare needs runs to fit and runs to predict; give at least one of each")
     if not laws:
         raise InputError("laws is empty; name at least one law")
-    made = [(text, None if text == "chinchilla" else named_law(text)) for text in laws]
+    made = [(text, None if text == "chinchilla" else _usable(named_law(text))) for text in laws]
     known, asked = [moving_rows(run) for run in fit_runs], [moving_rows(run) for run in test_runs]
     rows = []
     for text, one in made:
@@ -159,6 +160,18 @@ def named_law(text: str) -> Law[Any]:
             raise InputError(f"law {name} has {key} twice; give it once")
         options[key] = _value(name, key, value, known[key])
     return laws.law(name, **options)
+
+
+def _usable(law: Law[Any]) -> Law[Any]:
+    """The law, after a trial on a run that every law can take: what fails there is an option, not a log.
+
+    Raises
+    ------
+    InputError : for an option whose value the law does not allow.
+    """
+    trial = run([2, 5, 9], np.ones(3), constant(10, 1e-3, 1.0), norm=np.ones(10))
+    law.calibrated([trial]).prepare(trial)
+    return law
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
