@@ -72,6 +72,18 @@ def whole_number(name: str, value: object, *, least: int = 1) -> int:
     return number
 
 
+def told_apart(first: float, second: float) -> tuple[str, str]:
+    """Two numbers as text, with as many digits (from 6 on) as it takes to see that they differ."""
+    if first == second:
+        return f"{first:g}", f"{second:g}"
+    texts = ("", "")
+    for digits in range(6, 18):
+        texts = f"{first:.{digits}g}", f"{second:.{digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
 def one_of(name: str, value: object, allowed: Collection[str]) -> str:
     """Return `value` if it is one of the `allowed` words, or raise InputError."""
     if not isinstance(value, str) or value not in allowed:

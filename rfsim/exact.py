@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfsim.checks import InputError, one_of
+from rfsim.checks import InputError, one_of, told_apart
 from rfsim.compress import compress_with_error
 from rfsim.curves import Curve
 from rfsim.precision import is_traced
@@ -213,8 +213,9 @@ def _check_constant(spectrum: Spectrum, lr: float, batch: float) -> None:
     limit = lr_limit(spectrum, batch)
     if lr >= limit:
         hopeless = "no lr is stable on an infinite trace (alpha <= 1/2): use a finite ambient dimension"
+        given, allowed = told_apart(lr, limit)
         raise InputError(
-            f"lr {lr:g} is not below the stability limit {limit:.6g} of this spectrum at batch {batch:g}; "
+            f"lr {given} is not below the stability limit {allowed} of this spectrum at batch {batch:g}; "
             f"{hopeless if limit == 0.0 else 'lower lr, raise batch'}, or allow unstable runs (allow_unstable=True, "
             f"--allow-unstable)"
         )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rfsim.checks import InputError, finite_vector
+from rfsim.checks import InputError, finite_vector, told_apart
 from rfsim.spectra import Spectrum
 from rfsim.stationary import kappa, lr_limit
 
@@ -51,7 +51,8 @@ def renewal_risk(spectrum: Spectrum, lr: float, batch: float, steps: object) -> 
     """
     mass = kappa(spectrum, lr, batch)
     if not mass < 1.0:
-        raise InputError(f"lr {lr:g} is not below the stability limit {lr_limit(spectrum, batch):.6g}; lower lr")
+        given, allowed = told_apart(float(lr), float(lr_limit(spectrum, batch)))
+        raise InputError(f"lr {given} is not below the stability limit {allowed}; lower lr")
     lags = finite_vector("steps", np.atleast_1d(np.asarray(steps)), least=0.0)
     lam, count = np.asarray(spectrum.eigenvalues), np.asarray(spectrum.multiplicity)
     energy = np.asarray(spectrum.forcing_energy)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from rfsim.checks import InputError, finite_vector, positive_number, same_length
+from rfsim.checks import InputError, finite_vector, positive_number, same_length, told_apart
 from rfsim.precision import is_traced, jnp
 from rfsim.spectra import Spectrum
 
@@ -140,7 +140,8 @@ def sandwich(spectrum: Spectrum, lr: float, batch: float, steps: object, clean: 
     steps, clean : (k,) steps and the clean risk at these steps.
     """
     if not is_stable(spectrum, lr, batch):
-        raise InputError(f"lr {lr:g} is not below the stability limit {lr_limit(spectrum, batch):.6g}; lower lr")
+        given, allowed = told_apart(float(lr), float(lr_limit(spectrum, batch)))
+        raise InputError(f"lr {given} is not below the stability limit {allowed}; lower lr")
     mass = kernel_mass(spectrum, lr, batch, steps)
     noise = float(spectrum.noise_var) * mass
     base = finite_vector("clean", np.atleast_1d(np.asarray(clean)), least=0.0)

@@ -191,3 +191,12 @@ def test_bad_constant_runs():
         stationary.sandwich(TWO, 0.2, 1.0, [1, 2], [1.0])
     with pytest.raises(rfsim.InputError, match="steps"):
         stationary.kernel_mass(TWO, 0.2, 1.0, [1, -2])
+
+
+def test_an_lr_just_above_its_limit_is_told_with_enough_digits():
+    system = rfsim.spectrum([1.0, 0.5], [1.0, 1.0])
+    limit = float(rfsim.lr_limit(system, 4))
+    with pytest.raises(rfsim.InputError) as caught:
+        rfsim.risk(system, rfsim.schedules.constant(5, limit * (1.0 + 1e-12), 4))
+    given, allowed = str(caught.value).split()[1], str(caught.value).split()[8]
+    assert float(given) > float(allowed)

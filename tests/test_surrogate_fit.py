@@ -14,9 +14,10 @@ from rfsim.checks import InputError, RunError
 from rfsim.logs import run
 from rfsim.schedules import constant, eight_one_one, from_arrays
 from rfsim.surrogates import FitWarning, Parameter, fit, law
-from rfsim.surrogates.fitting import windowed
-from rfsim.surrogates.objective import Coordinates, Data, descend, huber, residuals, residuals_and_slopes
+from rfsim.surrogates.fitting import _rival, windowed
+from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, huber, residuals, residuals_and_slopes
 from rfsim.surrogates.projection import project
+from rfsim.surrogates.uncertainty import Spread
 
 NAMES = ("E", "A", "q", "B", "s")
 TRUE = np.array([2.5, 6.0, 0.5, -0.4, 90.0])
@@ -470,3 +471,24 @@ def test_the_units_of_the_fit_are_those_of_its_runs():
         warnings.simplefilter("ignore")
         found = fit(law("momentum"), made)
     assert found.law.lr_unit == 2e-3
+
+
+def test_correlated_residuals_leave_five_degrees_of_freedom():
+    rows = np.unique(np.geomspace(2, 1000, 70).round())
+    wave = 1e-3 * np.sin(np.linspace(0.0, 4.0 * np.pi, len(rows)))  # neighbours share it, so few rows are independent
+    loss = Toy().evaluate(TRUE, rows)[0] * np.exp(wave)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FitWarning)
+        found = fit(Toy(), log_of(loss, rows))
+    assert len(rows) / found.spread.inflation - 5 < 5.0
+    assert found.spread.rows == 5.0
+    assert fit(Toy(), toy_runs(count=1)).spread.rows > 30.0
+
+
+@pytest.mark.parametrize(("rise", "told"), [(1.5, True), (2.5, False)])
+def test_another_optimum_is_told_if_its_deviance_is_below_the_quantile(rise, told):
+    spread = Spread(np.eye(5), 2.0, 1.0, 1e6, (), ())  # deviance 2 (objective - best); 1.96^2 = 3.84 is its quantile
+    best, other = Minimum(TRUE, 10.0, 1, True), Minimum(TRUE + 1.0, 10.0 + rise, 1, True)
+    found = _rival(best, [other], spread)
+    assert (found is not None and found.tolist() == other.values.tolist()) == told
+    assert _rival(best, [], spread) is None

@@ -10,7 +10,7 @@ from rfsim.checks import FloatArray, InputError, whole_number
 from rfsim.regimes import regime_from_exponents
 from rfsim.surrogates.laws import parameter_names
 from rfsim.surrogates.result import FitResult
-from rfsim.surrogates.uncertainty import checked_level
+from rfsim.surrogates.uncertainty import checked_level, root
 
 LABELS = ("LM1", "LM2", "LM3", "IM1", "IM2", "IM3")
 """The regimes that have response exponents: long memory q_K < 1, integrable memory q_K > 1."""
@@ -84,7 +84,7 @@ class Placement:
         level, count = checked_level(level), whole_number("points", points, least=4)
         angle = np.linspace(0.0, 2.0 * np.pi, count)
         radius = np.sqrt(2.0 * fisher.ppf(level, 2, self.rows))
-        moved = radius * _root(self.covariance) @ np.stack([np.cos(angle), np.sin(angle)])
+        moved = radius * root(self.covariance) @ np.stack([np.cos(angle), np.sin(angle)])
         return self.q_forcing * np.exp(moved[0]), self.q_memory * np.exp(moved[1])
 
     def summary(self) -> str:
@@ -175,15 +175,9 @@ def _cells(q_forcing: FloatArray, q_memory: FloatArray) -> np.ndarray:
 def _drawn(centre: FloatArray, covariance: FloatArray, rows: float, draws: int, seed: int) -> FloatArray:
     """Pairs (draws, 2) of Student's distribution on logs."""
     rng = np.random.default_rng(seed)
-    normal = rng.standard_normal((draws, 2)) @ _root(covariance).T
+    normal = rng.standard_normal((draws, 2)) @ root(covariance).T
     wide = np.sqrt(rows / rng.chisquare(rows, draws))[:, None]
     return np.asarray(centre * np.exp(np.clip(normal * wide, -700.0, 700.0)))
-
-
-def _root(covariance: FloatArray) -> FloatArray:
-    """A matrix A with A A^T = covariance, which may be singular."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
 def _sides(centre: FloatArray, covariance: FloatArray) -> tuple[Side, ...]:

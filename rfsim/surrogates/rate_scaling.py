@@ -1,5 +1,6 @@
 """The functional scaling law as a sum over updates, in the effective learning rate lr/norm or in the lr itself."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -27,20 +28,20 @@ class Injections(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _RateScaling:
+class _RateScaling(ABC):
     """The law for a rate that a subclass defines."""
 
     rate_unit: float | None = None
     nodes: int = 8
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Name on the command line."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rate(self, run: Run) -> np.ndarray:
         """The rate of every update (N,)."""
-        raise NotImplementedError
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
