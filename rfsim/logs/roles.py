@@ -20,7 +20,12 @@ Reader = Callable[[Sequence[Place]], Series]
 def loss_of(
     series: Series, held: Sequence[Place], others: Sequence[str], found: dict[str, list[Place]]
 ) -> tuple[Series, list[str]]:
-    """The loss in nats, and what there is to say about its choice."""
+    """The loss in nats, and what there is to say about its choice.
+
+    Raises
+    ------
+    InputError : for losses that are not above 0, or a perplexity that is none.
+    """
     findings = []
     if others:
         told = ", ".join(f"{other} ({count(found[other])} rows)" for other in others if count(found[other]) > 1)
@@ -90,7 +95,12 @@ def batches(
     sizes: FloatArray,
     config: Mapping[str, object],
 ) -> tuple[FloatArray, list[str]]:
-    """Batch of every step: a number, a column (each value holds from its row on), or what the schedule has."""
+    """Batch of every step: a number, a column (each value holds from its row on), or what the schedule has.
+
+    Raises
+    ------
+    InputError : for a batch that is not positive.
+    """
     if batch is not None and not isinstance(batch, str):
         return np.full(sizes.size, positive_number("batch", batch)), []
     held, _ = choose("batch", batch, found)

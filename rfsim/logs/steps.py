@@ -34,7 +34,12 @@ class Steps:
                 choose(argument, wanted, places(logs))  # InputError if no file has it
 
     def of(self, table: Table) -> FloatArray:
-        """Steps (n,) of the rows, NaN where a row has none."""
+        """Steps (n,) of the rows, NaN where a row has none.
+
+        Raises
+        ------
+        InputError : for a table without steps, or tokens that are no whole number of steps.
+        """
         own = {full_name(table, column): [(0, table, column)] for column in table.columns}
         if self.tokens is None:
             wanted = self.step if self.step is not None and self._has(table, self.step) else None

@@ -163,7 +163,12 @@ def read_task(
     warmup: int | None,
     end: float | None,
 ) -> Task:
-    """The task of the arguments of `design`, checked; what is None is that of the fitted runs."""
+    """The task of the arguments of `design`, checked; what is None is that of the fitted runs.
+
+    Raises
+    ------
+    InputError : as `design`.
+    """
     if isinstance(fit, FitResult):
         law, values = fit.law, fit.values
     elif isinstance(fit, tuple) and len(fit) == 2:

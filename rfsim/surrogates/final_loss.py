@@ -40,7 +40,12 @@ class Points:
         return len(self.loss)
 
     def without_largest(self, count: int) -> "Points":
-        """The points without the `count` largest losses, in the same order; of equal losses the later ones stay."""
+        """The points without the `count` largest losses, in the same order; of equal losses the later ones stay.
+
+        Raises
+        ------
+        InputError : for a count that leaves no point.
+        """
         count = whole_number("count", count, least=0)
         if count > len(self) - 1:
             raise InputError(f"count must be at most {len(self) - 1} to leave a point, got {count}; drop fewer points")
@@ -147,7 +152,12 @@ class FinalLoss:
         return self
 
     def prepare(self, run: Any, at: np.ndarray | None = None) -> LogPoints:
-        """Logarithms of the sizes and tokens of points, or of the pairs `at` (m, 2) of (N, D)."""
+        """Logarithms of the sizes and tokens of points, or of the pairs `at` (m, 2) of (N, D).
+
+        Raises
+        ------
+        InputError : for a run in place of points, or pairs that are not positive.
+        """
         if at is not None:
             pairs = np.asarray(at, dtype=np.float64)
             if pairs.ndim != 2 or pairs.shape[1] != 2 or not (np.isfinite(pairs).all() and (pairs > 0.0).all()):

@@ -229,8 +229,3 @@ def _checked_starts(starts: object, columns: int) -> np.ndarray:
     if not np.isfinite(begin).all():
         raise InputError("starts must be finite everywhere; correct these entries")
     return begin
-
-
-def root_mean_square(law: Law[Any], values: np.ndarray, data: Data) -> float:
-    """Root mean square of the log residuals of all rows."""
-    return float(np.sqrt(np.mean(residuals(law, values, data) ** 2)))
