@@ -14,11 +14,12 @@ from test_cli import ask, call
 
 import rfsim
 from rfsim import schedules
-from rfsim.logs import run
+from rfsim.logs import NormModel, run
 from rfsim.surrogates import FitResult, fit, law
 from rfsim.surrogates.design_search import block_means, denser, knots, layout, settle, slack
 from rfsim.surrogates.design_task import Task
-from rfsim.surrogates.result import as_run
+from rfsim.surrogates.laws import needs_norm
+from rfsim.surrogates.run_record import as_run
 from rfsim.surrogates.schedule_design import design
 from rfsim.surrogates.sensitivity import final_loss_and_slope
 
@@ -43,7 +44,13 @@ LAWS = {
     "momentum": (law("momentum", lr_unit=PEAK), [2.5, 3.0, 0.35, 1e-3, 40.0]),
     "momentum, warm-up": (law("momentum", lr_unit=PEAK, lam=0.95, warmup_in_memory=True), [2.5, 3.0, 0.35, 1e-3]),
     "lr-fsl": (law("lr-fsl", rate_unit=PEAK), [2.5, 3.0, 20.0, 0.35, 0.05, 2.0, 1.1]),
+    "elr-fsl": (law("elr-fsl", rate_unit=0.1), [2.5, 3.0, 20.0, 0.35, 0.05, 2.0, 1.1]),
+    "forcing-memory, effective": (
+        law("forcing-memory", clock_power=0.5, effective=True, lr_unit=0.1, batch_unit=BATCH),
+        FORCING_MEMORY,
+    ),
 }
+NORM = NormModel(5.0, 0.02)  # it settles at .01 within some 100 steps of the largest lr
 every_law = pytest.mark.parametrize("name", LAWS)
 
 
@@ -53,15 +60,25 @@ def of(name):
     return one, np.array(values, dtype=np.float64)
 
 
+def norm_of(one):
+    """The model of the norm for a law that needs one."""
+    return NORM if needs_norm(one) else None
+
+
+def designed(one, values, *arguments, **options):
+    """The design under a law and its values, with the norm if it needs one."""
+    return design((one, values), *arguments, norm=norm_of(one), **options)
+
+
 def loss_of(one, values, schedule):
     """Loss of the law after the last step, all steps used."""
-    ready = one.prepare(as_run(schedule, [schedule.steps]))
+    ready = one.prepare(as_run(schedule, [schedule.steps], norm=norm_of(one)))
     return one.evaluate(np.asarray(values, dtype=np.float64), ready, gradient=False)[0][0]
 
 
 def singly(one, values, lr, batch=BATCH):
     """`final_loss_and_slope` with every update a block."""
-    return final_loss_and_slope(one, values, lr, np.ones(len(lr)), np.broadcast_to(batch, lr.shape))
+    return final_loss_and_slope(one, values, lr, np.ones(len(lr)), np.broadcast_to(batch, lr.shape), norm_of(one))
 
 
 # --- the final loss and its slope ------------------------------------------------------------------------------------
@@ -99,9 +116,9 @@ def test_slope_is_the_derivative_in_every_direction(name):
 
 
 def test_laws_without_a_slope_say_so():
-    one = law("elr-fsl", rate_unit=1.0)
-    with pytest.raises(rfsim.InputError, match=r"elr-fsl needs the norms.*lr-fsl"):
-        singly(one, np.ones(7), np.full(5, PEAK))
+    one, values = of("elr-fsl")
+    with pytest.raises(rfsim.InputError, match=r"norm_model is missing: elr-fsl needs the norms"):
+        final_loss_and_slope(one, values, np.full(5, PEAK), np.ones(5), np.ones(5))
     with pytest.raises(rfsim.InputError, match="no units yet"):
         singly(law("fsl"), np.ones(7), np.full(5, PEAK))
 
@@ -157,7 +174,7 @@ def test_blocks_have_nearly_the_loss_of_all_updates(name):
     schedule = schedules.cosine(20_000, PEAK, BATCH, to=0.1, warmup=200)
     laid = layout(20_000, 200, np.asarray(schedule.batch), np.array([200]), linear=False)
     assert len(laid.first) < 3000
-    found = final_loss_and_slope(one, values, block_means(schedule.lr, laid), laid.updates, laid.batch)[0]
+    found = final_loss_and_slope(one, values, block_means(schedule.lr, laid), laid.updates, laid.batch, norm_of(one))[0]
     assert_allclose(found, loss_of(one, values, schedule), rtol=2e-4)
 
 
@@ -198,12 +215,22 @@ def test_slack_is_the_best_first_order_gain_of_any_step_function():
 
 
 @pytest.mark.parametrize(
-    "name", ["forcing-memory", "forcing-memory, clock 1/2", "fsl", "multi-power", "momentum", "lr-fsl"]
+    "name",
+    [
+        "forcing-memory",
+        "forcing-memory, clock 1/2",
+        "forcing-memory, effective",
+        "fsl",
+        "multi-power",
+        "momentum",
+        "lr-fsl",
+        "elr-fsl",
+    ],
 )
 def test_three_knots_against_all_levels_of_a_grid(name):
     one, values = of(name)
     places = [0, 40, 79]
-    found = design((one, values), 80, lr_max=PEAK, lr_min=0.05 * PEAK, batch=BATCH, places=places)
+    found = designed(one, values, 80, lr_max=PEAK, lr_min=0.05 * PEAK, batch=BATCH, places=places)
     grid = PEAK * np.linspace(0.05, 1.0, 14)
     step = np.arange(80)
     best = min(
@@ -226,7 +253,7 @@ def test_three_knots_against_all_levels_of_a_grid(name):
 )
 def test_two_stages_against_all_places_and_levels(name, values):
     one = LAWS[name][0]
-    found = design((one, values), 40, lr_max=PEAK, lr_min=0.0, batch=BATCH, stages=2)
+    found = designed(one, values, 40, lr_max=PEAK, lr_min=0.0, batch=BATCH, stages=2)
     lr = np.asarray(found.schedule.lr)
     assert lr[0] > lr[-1]
     assert_array_equal(found.places, [0, np.argmin(lr)])
@@ -262,7 +289,7 @@ def test_without_memory_the_largest_lr_is_best(power):
 def test_without_forcing_the_lowest_lr_is_best(name):
     one = LAWS[name][0]
     values = [2.0, 0.0, 0.4, 0.05, 0.0, 0.3, 1.1] if name == "forcing-memory" else [2.0, 0, 20.0, 0.4, 0.05, 2.0, 1.1]
-    found = design((one, values), 120, lr_max=PEAK, lr_min=0.1 * PEAK, batch=BATCH)
+    found = designed(one, values, 120, lr_max=PEAK, lr_min=0.1 * PEAK, batch=BATCH)
     assert_allclose(found.schedule.lr, 0.1 * PEAK, rtol=2e-3)
     lowest = loss_of(one, values, schedules.constant(120, 0.1 * PEAK, BATCH))
     assert found.loss == pytest.approx(lowest, abs=1e-6 * lowest)
@@ -270,19 +297,19 @@ def test_without_forcing_the_lowest_lr_is_best(name):
 
 def test_no_training_at_all_is_not_a_schedule():
     one, values = LAWS["forcing-memory"][0], [2.0, 0.0, 0.4, 0.05, 0.0, 0.3, 1.1]
-    found = design((one, values), 60, lr_max=PEAK, batch=BATCH)
+    found = designed(one, values, 60, lr_max=PEAK, batch=BATCH)
     assert found.schedule.lr[0] > 0.0
     assert found.loss == pytest.approx(2.0, abs=1e-3)
     with pytest.raises(rfsim.InputError, match="no training at all is best"):
-        design((one, values), 60, lr_max=PEAK, batch=BATCH, stages=1)
+        designed(one, values, 60, lr_max=PEAK, batch=BATCH, stages=1)
     with pytest.raises(rfsim.InputError, match=r"end is 0.0, and the schedule has no other step"):
-        design((one, values), 1, lr_max=PEAK, end=0.0)
+        designed(one, values, 1, lr_max=PEAK, end=0.0)
 
 
 @every_law
 def test_a_single_step_is_designed(name):
     one, values = of(name)
-    found = design((one, values), 1, lr_max=PEAK, batch=BATCH)
+    found = designed(one, values, 1, lr_max=PEAK, batch=BATCH)
     losses = [loss_of(one, values, schedules.constant(1, lr, BATCH)) for lr in PEAK * np.linspace(0.01, 1.0, 100)]
     assert found.loss == pytest.approx(min(losses), rel=1e-4)
 
@@ -294,7 +321,7 @@ def test_momentum_law_falls_within_one_step_at_the_best_place():
         loss_of(one, values, schedules.from_arrays(np.where(np.arange(steps) < place, PEAK, low), BATCH))
         for place in range(1, steps)
     ]
-    found = design((one, values), steps, lr_max=PEAK, lr_min=low, batch=BATCH)
+    found = designed(one, values, steps, lr_max=PEAK, lr_min=low, batch=BATCH)
     assert found.loss == pytest.approx(min(at), rel=1e-9)
     fall = int(np.flatnonzero(np.diff(found.schedule.lr) < -0.5 * PEAK)[0]) + 1
     assert fall == 1 + int(np.argmin(at))
@@ -307,7 +334,7 @@ def test_forcing_memory_falls_as_the_root_of_its_kernel(q, noise):
     """Constant noise: with x the clock that is left, d/d eta of A_0 k(x) eta + mu/eta is 0 for eta ~ k(x)^(-1/2)."""
     one, steps, c = law("forcing-memory", **UNITS), 3000, 0.02
     values = [2.5, 8.0, 0.4, noise, 0.0, c, q]
-    found = design((one, values), steps, lr_max=PEAK, batch=BATCH)
+    found = designed(one, values, steps, lr_max=PEAK, batch=BATCH)
 
     def built(last):
         lr, left = np.empty(steps), 0.0
@@ -348,9 +375,9 @@ def test_bounds_order_warmup_end_and_loss(name, steps, low, share, end):
     last = None if end is None else (low + end * (1.0 - low)) * PEAK
     if last == 0.0 and steps == warmup + 1:
         with pytest.raises(rfsim.InputError, match=r"end is 0.0, and the schedule has no other step after its warm-up"):
-            design((one, values), steps, lr_max=PEAK, lr_min=low * PEAK, warmup=warmup, end=last, batch=BATCH)
+            designed(one, values, steps, lr_max=PEAK, lr_min=low * PEAK, warmup=warmup, end=last, batch=BATCH)
         return
-    found = design((one, values), steps, lr_max=PEAK, lr_min=low * PEAK, warmup=warmup, end=last, batch=BATCH)
+    found = designed(one, values, steps, lr_max=PEAK, lr_min=low * PEAK, warmup=warmup, end=last, batch=BATCH)
     lr = np.asarray(found.schedule.lr)
     late = lr[warmup:]
     assert len(lr) == steps
@@ -374,7 +401,7 @@ def test_bounds_order_warmup_end_and_loss(name, steps, low, share, end):
 def test_a_design_is_the_same_every_time_and_for_a_batch_per_step():
     one, values = of("forcing-memory")
     batch = np.where(np.arange(300) < 150, 32.0, 128.0)
-    first, second = (design((one, values), 300, lr_max=PEAK, batch=batch) for _ in range(2))
+    first, second = (designed(one, values, 300, lr_max=PEAK, batch=batch) for _ in range(2))
     assert_array_equal(first.schedule.lr, second.schedule.lr)
     assert_array_equal(first.schedule.batch, batch)
     assert first.loss == loss_of(one, values, first.schedule)
@@ -382,9 +409,9 @@ def test_a_design_is_the_same_every_time_and_for_a_batch_per_step():
 
 def test_a_law_that_rewards_sudden_falls_is_given_them():
     one, values = of("multi-power")
-    found = design((one, values), 2000, lr_max=PEAK, warmup=50)
+    found = designed(one, values, 2000, lr_max=PEAK, warmup=50)
     for stages in (2, 4):
-        assert found.loss <= design((one, values), 2000, lr_max=PEAK, warmup=50, stages=stages).loss + 1e-4
+        assert found.loss <= designed(one, values, 2000, lr_max=PEAK, warmup=50, stages=stages).loss + 1e-4
 
 
 def test_values_by_name_and_a_stage_that_does_not_help():
@@ -394,7 +421,7 @@ def test_values_by_name_and_a_stage_that_does_not_help():
     assert len(np.unique(found.schedule.lr)) == 1
     assert found.gain < 0.0
     assert any("too little freedom" in note for note in found.notes)
-    again = design((one, values), 400, lr_max=PEAK, batch=BATCH, stages=1, places=[0])
+    again = designed(one, values, 400, lr_max=PEAK, batch=BATCH, stages=1, places=[0])
     assert again.loss == pytest.approx(found.loss, rel=1e-9)
 
 
@@ -591,5 +618,21 @@ def test_arguments_are_checked(changed, message):
 def test_what_is_not_a_fit_is_refused():
     with pytest.raises(rfsim.InputError, match="fit must be a FitResult"):
         design(LAWS["momentum"][0], 100, lr_max=PEAK)
-    with pytest.raises(rfsim.InputError, match="lr-fsl"):
-        design((law("elr-fsl", rate_unit=1.0), np.ones(7)), 100, lr_max=PEAK)
+
+
+@pytest.mark.parametrize(
+    ("name", "norm", "message"),
+    [
+        (
+            "elr-fsl",
+            None,
+            r"norm is missing: elr-fsl needs.*norm=NormModel\(weight_decay, initial\).*--weight-decay",
+        ),
+        ("elr-fsl", np.ones(100), "norm of a design must be a NormModel, got ndarray"),
+        ("elr-fsl", NormModel(1e3), "lr_max times weight_decay must be below 1, got 1; lower lr_max"),
+        ("lr-fsl", NORM, "norm is for laws in the effective lr, and lr-fsl is in the lr; leave the norm out"),
+    ],
+)
+def test_norms_that_are_refused(name, norm, message):
+    with pytest.raises(rfsim.InputError, match=message):
+        design(of(name), 100, lr_max=PEAK, norm=norm)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rfsim.checks import InputError, RunError
-from rfsim.logs import read_run
+from rfsim.logs import NormModel, read_run
 from rfsim.problems import power_law
 from rfsim.routes import volterra
 from rfsim.schedules import constant, cosine, eight_one_one, from_arrays, linear, power, stages, warmed, wsd
@@ -72,6 +72,9 @@ def test_norms_reach_laws_of_the_effective_rate_and_the_file(tmp_path):
     bare = log_of_law(0, one, values, constant(300, LR, BATCH), every=50, norm=np.ones(300))
     np.testing.assert_allclose(double.loss, single.loss, rtol=1e-13)
     assert np.abs(bare.loss / single.loss - 1.0).max() > 1e-3
+    modelled = log_of_law(0, one, values, constant(300, LR, BATCH), every=50, norm=NormModel(0.5, 0.3), noise=1e-3)
+    assert modelled.norm_model == NormModel(0.5, 0.3)
+    np.testing.assert_array_equal(modelled.norm, NormModel(0.5, 0.3).norm(np.full(300, LR)))
     write_log(tmp_path / "norms.csv", single, lr_every=1)
     np.testing.assert_array_equal(read_run(tmp_path / "norms.csv").norm, norm)
 

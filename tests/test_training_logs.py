@@ -7,7 +7,7 @@ import pytest
 from shared_data import shared
 
 from rfsim.logs import read_runs
-from rfsim.surrogates import FitWarning, fit, law
+from rfsim.surrogates import FitResult, FitWarning, fit, law
 from rfsim.surrogates.transfer import transfer
 
 FITTED = ("cosine_24000", "constant_24000", "wsdcon_9")
@@ -59,6 +59,11 @@ def test_constant_and_cosine_to_zero_predict_wsd_and_cosine_to_a_tenth():
     observed = np.array([runs[name].loss[-1] for name in unseen])
     predicted = np.array([fitted.predict(runs[name], at=runs[name].step[-2:]).loss[-1] for name in unseen])
     assert np.abs(predicted - observed).max() < 0.01
+    again = FitResult.from_json(fitted.to_json())
+    for name in WSD:  # the schedule alone says as much as the log: its norms follow from its lr
+        log, at = runs[name], runs[name].step[-40:]
+        for mine, theirs in zip(again.predict(log.schedule, at), fitted.predict(log, at), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
     noise = max(runs[name].noise * runs[name].loss[-1] for name in unseen)
     for i in range(len(unseen)):
         for j in range(i):

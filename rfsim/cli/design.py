@@ -4,10 +4,11 @@ import argparse
 from typing import Any
 
 from rfsim.checks import InputError, whole_number
+from rfsim.cli import norm
 from rfsim.cli.logs import require_out
 from rfsim.cli.output import warn
 
-OPTIONS = ("lr_min", "warmup", "end", "stages")
+OPTIONS = ("lr_min", "warmup", "end", "stages", *norm.OPTIONS)
 SHOWN = ("step", "lr", "batch", "intrinsic_time")
 
 
@@ -20,6 +21,7 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--end", type=float, metavar="ETA", help="lr of the last step; default free")
     group.add_argument("--stages", type=int, metavar="K", help="constant lr in K stages; default any falling lr")
+    norm.add_norm_arguments(group)
 
 
 def refuse_design_arguments(options: argparse.Namespace) -> None:
@@ -53,6 +55,7 @@ def run_design(options: argparse.Namespace, rows: Any) -> tuple[dict[str, Any], 
         warmup=options.warmup,
         end=options.end,
         stages=options.stages,
+        norm=norm.given_norm(options),
     )
     for note in found.notes:
         warn(note)
@@ -73,6 +76,7 @@ def run_design(options: argparse.Namespace, rows: Any) -> tuple[dict[str, Any], 
         "best_baseline": found.best,
         "gain": found.gain,
         "gain_stderr": found.gain_stderr,
+        "norm_model": norm.described_norm(found.norm_model),
         "slack": found.slack,
         "knots": found.places,
         "warnings": list(found.notes),
@@ -80,5 +84,7 @@ def run_design(options: argparse.Namespace, rows: Any) -> tuple[dict[str, Any], 
     if not options.json:
         told = result.pop("baselines")
         del result["warnings"], result["knots"]
+        if found.norm_model is None:
+            del result["norm_model"]
         result.update({f"final_loss of {name}": loss for name, loss in list(told.items())[:8]})
-    return result, {}, SHOWN
+    return result, {"norm_model": norm.REASON} if found.norm_model is None else {}, SHOWN

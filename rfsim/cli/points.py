@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from rfsim.checks import InputError, positive_number, whole_number
+from rfsim.cli import norm
 from rfsim.cli.logs import require_out, tables
 from rfsim.cli.output import emit
 from rfsim.cli.setup import parameters
 
 _FORMAT = "rfsim fit of final losses 1"
-_CURVES_ONLY = ("warmup", "schedule", "step", "lr", "batch", "tokens_per_step", "norm", "parent", "fix")
+_CURVES_ONLY = ("warmup", "schedule", "step", "lr", "batch", "tokens_per_step", "norm", "parent", "fix", *norm.OPTIONS)
 _NAMES = ("model_size", "tokens", "flop", "loss")
 _SHOWN = ("model_size", "tokens", "loss", "stderr", "low", "high", "observed")
 

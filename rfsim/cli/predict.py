@@ -4,12 +4,14 @@ import argparse
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rfsim.checks import InputError, positive_number, whole_number
+from rfsim.cli import norm
 from rfsim.cli.fit import common_warmup
 from rfsim.cli.logs import LOGS, add_log_arguments, described, number_or_text, read_as_fitted, tables, tell_findings
 from rfsim.cli.output import emit, warn
 from rfsim.cli.setup import is_schedule_file, parameters
 
 if TYPE_CHECKING:
+    from rfsim.logs import Run
     from rfsim.schedules import Schedule
     from rfsim.surrogates import FitResult
 
@@ -31,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="t1,t2,...",
         help="predict after these steps; default up to 200 from the first fitted row on",
     )
+    norm.add_norm_arguments(group)
     add_log_arguments(parser)
     parser.add_argument("--level", type=float, default=0.95, metavar="P", help="of the band; default 0.95")
     parser.add_argument(
@@ -66,6 +69,7 @@ def run(options: argparse.Namespace) -> int:
         for name, ratio in found.ratios
         if ratio > _FAR
     ]
+    told += found.told
     for line in told:
         warn(line)
     result = {
@@ -91,20 +95,22 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Found(NamedTuple):
-    """Keys of the result, reasons of its nulls, and how far each run reaches beyond the fitted ones."""
+    """Keys of the result, reasons of its nulls, how far each run reaches beyond the fitted ones, other warnings."""
 
     result: dict[str, Any]
     reasons: dict[str, str]
     ratios: list[tuple[str, float]]
+    told: list[str]
 
 
 def _of_logs(fit: "FitResult", options: argparse.Namespace) -> _Found:
     from rfsim.surrogates.fitting import windowed
     from rfsim.surrogates.transfer import moving_rows, transfer
 
-    for name in ("steps", "at"):
+    for name in ("steps", "at", *norm.OPTIONS):
         if getattr(options, name) is not None:
-            raise InputError(f"{name} is for a schedule, got it with logs, which are predicted at their rows; drop it")
+            told = name.replace("_", "-")
+            raise InputError(f"{told} is for a schedule, got it with logs, which are predicted at their rows; drop it")
     sources = read_as_fitted(options, options.logs, {one.warmup for one in fit.runs})
     sources = [source._replace(run=moving_rows(source.run)) for source in sources]
     tell_findings(sources)
@@ -127,7 +133,7 @@ def _of_logs(fit: "FitResult", options: argparse.Namespace) -> _Found:
     reasons = {}
     if any(one.noise_floor != one.noise_floor for one in found.runs):
         reasons["noise_floor"] = "a noise floor needs at least 8 rows"
-    return _Found(result, reasons, [(one.name, one.horizon_ratio) for one in found.runs])
+    return _Found(result, reasons, [(one.name, one.horizon_ratio) for one in found.runs], [])
 
 
 def _of_schedule(fit: "FitResult", options: argparse.Namespace) -> _Found:
@@ -144,7 +150,8 @@ def _of_schedule(fit: "FitResult", options: argparse.Namespace) -> _Found:
         first = min((float(one.step[0]) for one in fit.runs), default=1.0)
         first = first if 1.0 <= first < schedule.steps else 1.0
         at = np.rint(np.geomspace(first, schedule.steps, 200)).tolist()
-    predicted = fit.predict(schedule, np.unique(at), level=options.level)
+    planned = fit.run_of(schedule, np.unique(at), norm=norm.given_norm(options))
+    predicted = fit.predict(planned, level=options.level)
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     _extend(columns, options.schedule, predicted, [None] * len(predicted.step), options)
     lr, batch = np.asarray(schedule.lr), np.asarray(schedule.batch)
@@ -155,6 +162,8 @@ def _of_schedule(fit: "FitResult", options: argparse.Namespace) -> _Found:
         reasons["horizon_ratio"] = "the fit file does not hold the intrinsic time of its runs"
     if warmup is None:
         reasons["warmup"] = "every step is in the schedule file"
+    if planned.norm_model is None:
+        reasons["norm_model"] = norm.REASON
     result = {
         **columns,
         "schedule": options.schedule,
@@ -163,8 +172,25 @@ def _of_schedule(fit: "FitResult", options: argparse.Namespace) -> _Found:
         "batch": float(batch[0]) if batch.size else None,
         "warmup": warmup,
         "horizon_ratio": ratio,
+        "norm_model": norm.described_norm(planned.norm_model),
     }
-    return _Found(result, reasons, [(options.schedule, ratio)])
+    return _Found(result, reasons, [(options.schedule, ratio)], _beyond_fitted(fit, planned))
+
+
+def _beyond_fitted(fit: "FitResult", planned: "Run") -> list[str]:
+    """A line where the largest effective lr of a schedule is above those of the fitted runs."""
+    import numpy as np
+
+    known = [one.effective_lr for one in fit.runs if np.isfinite(one.effective_lr)]
+    if planned.norm is None or not known:
+        return []
+    peak = float((np.asarray(planned.schedule.lr) / planned.norm).max())
+    if peak <= _FAR * max(known):
+        return []
+    return [
+        f"the largest effective lr, {peak:.4g}, is above those of the fitted runs, up to {max(known):.4g}: the band "
+        f"holds if the law does there"
+    ]
 
 
 def _planned(fit: "FitResult", options: argparse.Namespace, at: list[float] | None) -> "tuple[Schedule, float | None]":

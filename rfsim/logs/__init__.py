@@ -5,7 +5,7 @@ that was found in the log and what was done about it.
 """
 
 from rfsim.logs.formats import Log, Table, read_log
-from rfsim.logs.norms import weight_decay_norm
+from rfsim.logs.norms import NormModel, weight_decay_norm
 from rfsim.logs.read import read_run
 from rfsim.logs.read_many import read_runs
 from rfsim.logs.recognise import recognise
@@ -14,6 +14,7 @@ from rfsim.logs.shapes import Shape, Warmup
 
 __all__ = [
     "Log",
+    "NormModel",
     "Run",
     "Shape",
     "Table",

@@ -1,13 +1,50 @@
 """Parameter norms that were not logged, from the weight decay of a configuration."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_banded
 
 from rfsim.checks import FloatArray, InputError, finite_vector, non_negative_number, positive_number
 
-_BLOCK = 20.0  # e-folds of decay that one block of the recursion spans
 _INITIAL = 0.02  # root mean square of the initial parameters where the configuration does not say
+
+
+@dataclass(frozen=True)
+class NormModel:
+    """Numbers of `weight_decay_norm`, which turn any schedule into norms: what a schedule alone does not say.
+
+    Attributes
+    ----------
+    weight_decay : decoupled weight decay >= 0. initial : root mean square of the initial parameters, positive.
+    update : root mean square of an update over lr, positive.
+
+    Raises
+    ------
+    InputError : for values out of range.
+    """
+
+    weight_decay: float
+    initial: float = _INITIAL
+    update: float = 1.0
+
+    def __post_init__(self) -> None:
+        non_negative_number("weight_decay", self.weight_decay)
+        positive_number("initial", self.initial)
+        positive_number("update", self.update)
+
+    def norm(self, lr: object) -> FloatArray:
+        """Norm (N,) before every step, `weight_decay_norm` of these lr (N,).
+
+        Raises
+        ------
+        InputError : for a negative lr, or lr weight_decay of 1 and more.
+        """
+        return weight_decay_norm(lr, self.weight_decay, initial=self.initial, update=self.update)
+
+    def __str__(self) -> str:
+        return f"weight_decay {self.weight_decay:g}, initial {self.initial:g}, update {self.update:g}"
 
 
 def weight_decay_norm(lr: object, weight_decay: float, *, initial: float = _INITIAL, update: float = 1.0) -> FloatArray:
@@ -40,23 +77,31 @@ def weight_decay_norm(lr: object, weight_decay: float, *, initial: float = _INIT
     start, size = positive_number("initial", initial), positive_number("update", update)
     if (rate * decay >= 1.0).any():
         raise InputError(f"lr times weight_decay must stay below 1, got {(rate * decay).max():g}; lower one of them")
-    shrink = 2.0 * np.log1p(-rate * decay)  # log of the factor of n^2 in each step
-    gained = (rate * size) ** 2
-    fallen = np.concatenate([[0.0], np.cumsum(shrink)])
-    squares = np.empty(rate.size)
-    now, first = start**2, 0
-    while first < rate.size:  # blocks short enough that the weights exp(-fallen) keep their digits
-        last = int(np.searchsorted(-fallen, -fallen[first] + _BLOCK, side="right"))
-        last = min(max(last, first + 1), rate.size)
-        local = fallen[first : last + 1] - fallen[first]
-        grown = now + np.concatenate([[0.0], np.cumsum(gained[first:last] * np.exp(-local[1:]))])
-        whole = grown * np.exp(local)
-        squares[first:last], now, first = whole[:-1], float(whole[-1]), last
-    return np.sqrt(squares)
+    return np.sqrt(forward((1.0 - rate * decay) ** 2, (rate * size) ** 2, start**2))
 
 
-def modelled(config: Mapping[str, object], lr: FloatArray) -> tuple[FloatArray, str]:
-    """Norm of every step by `weight_decay_norm` with the numbers of a configuration, and a line that says so.
+def forward(factor: FloatArray, gain: FloatArray, start: float) -> FloatArray:
+    """The recursion y_0 = start, y_(k+1) = factor_k y_k + gain_k, as y_0..y_(n-1) (n,); 0 <= factor (n,) <= 1.
+
+    It is solved as a bidiagonal system, whose elimination is the recursion itself.
+    """
+    bands = np.ones((2, factor.size))
+    bands[1, :-1] = -factor[:-1]
+    return np.asarray(solve_banded((1, 0), bands, np.concatenate([[start], gain[:-1]]), check_finite=False))
+
+
+def backward(factor: FloatArray, slope: FloatArray) -> FloatArray:
+    """The reverse of `forward`: z_(n-1) = slope_(n-1), z_k = slope_k + factor_k z_(k+1), as z_0..z_(n-1) (n,).
+
+    If slope_k is the derivative of a number in y_k alone, z_k is that in y_k with all that follows from it.
+    """
+    bands = np.ones((2, factor.size))
+    bands[0, 1:] = -factor[:-1]
+    return np.asarray(solve_banded((0, 1), bands, slope, check_finite=False))
+
+
+def modelled(config: Mapping[str, object]) -> tuple[NormModel, str]:
+    """The model with the numbers of a configuration, and the beginning of a line that says so.
 
     Raises
     ------
@@ -66,14 +111,12 @@ def modelled(config: Mapping[str, object], lr: FloatArray) -> tuple[FloatArray, 
     if decay is None or decay <= 0.0:
         raise InputError(
             "norm weight-decay needs a weight_decay above 0 in the configuration of the log, and there is none; name a "
-            "column of norms, or make them with rfsim.logs.weight_decay_norm"
+            "column of norms, or make them with Run.with_norm(NormModel(weight_decay))"
         )
     initial = _number(config, ("init_std", "initializer_range", "init_scale"))
     told = f"init_std {initial:g}" if initial else f"initial parameters of {_INITIAL:g}, which the log does not say"
-    values = weight_decay_norm(lr, decay, initial=initial or _INITIAL)
-    return values, (
-        f"norm of every step modelled, not measured: weight_decay {decay:g}, {told}, updates of size lr per parameter; "
-        f"{values.min():.3g} to {values.max():.3g}"
+    return NormModel(decay, initial or _INITIAL), (
+        f"norm of every step modelled, not measured: weight_decay {decay:g}, {told}, updates of size lr per parameter"
     )
 
 

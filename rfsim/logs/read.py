@@ -144,8 +144,10 @@ def read_run(
     whole = own if parent is None else merged(parent, own, begin)
     if norm != WEIGHT_DECAY:
         return whole
-    values, line = modelled(config, np.asarray(whole.schedule.lr))
-    return replace(whole, norm=values, findings=(*whole.findings, line))
+    model, line = modelled(config)
+    normed = whole.with_norm(model)
+    assert normed.norm is not None
+    return normed.told(f"{line}; {normed.norm.min():.3g} to {normed.norm.max():.3g}")
 
 
 def is_chart(log: Log) -> bool:

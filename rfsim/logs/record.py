@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rfsim.checks import FloatArray, InputError, finite_vector, require_entries, same_length, whole_number
+from rfsim.logs.norms import NormModel
 from rfsim.schedules.record import Schedule
 
 
@@ -24,6 +25,8 @@ class Run:
     findings : one line for each thing that was found in the log and what was done.
     noise : noise floor of the log, the standard deviation of log loss about a local smooth curve; NaN if unknown.
     norm : (N,) parameter or update norm of every step, for the effective learning rate lr / norm, or None.
+    norm_model : what `norm` follows from if it was modelled, and would follow from for another schedule; None for norms
+        that were measured, and without norms.
     warmup : steps of a linear warm-up that were put in front or are known.
     known_as : other names of the run, such as the tracker's; `name` is the name of the file unless one was given.
     """
@@ -37,6 +40,7 @@ class Run:
     norm: FloatArray | None = None
     warmup: int = 0
     known_as: tuple[str, ...] = ()
+    norm_model: NormModel | None = None
 
     def part(self, first: float, last: float) -> "Run":
         """Return the run restricted to the rows with first <= step <= last; the schedule stays whole.
@@ -57,6 +61,20 @@ class Run:
         """Return the run with further findings, each one line."""
         return replace(self, findings=(*self.findings, *findings))
 
+    def with_norm(self, norm: object) -> "Run":
+        """Return the run with this norm of every step: (N,) positive, or a `NormModel` that makes it from the lr.
+
+        Raises
+        ------
+        InputError : for another length, or values out of range.
+        """
+        lr = np.asarray(self.schedule.lr, dtype=np.float64)
+        if isinstance(norm, NormModel):
+            return replace(self, norm=norm.norm(lr), norm_model=norm)
+        values = finite_vector("norm", norm, least=0.0, strict=True)
+        same_length(norm=values, lr=lr)
+        return replace(self, norm=values, norm_model=None)
+
 
 def run(
     step: object,
@@ -76,7 +94,7 @@ def run(
     step : (n,) whole numbers >= 0, strictly increasing; step k is after k updates.
     loss : (n,) losses > 0.
     schedule : lr and batch of all steps; at least step[-1] of them.
-    norm : (N,) positive norms of all steps of the schedule, or None.
+    norm : (N,) positive norms of all steps of the schedule, a `NormModel` by which they follow from the lr, or None.
     findings, warmup, known_as : see `Run`.
 
     Raises
@@ -94,21 +112,17 @@ def run(
             f"schedule must cover all steps up to the last row at step {steps[-1]:g}, got {schedule.steps} steps; "
             f"extend it (Schedule.extended) or drop the rows after its end"
         )
-    norms = None
-    if norm is not None:
-        norms = finite_vector("norm", norm, least=0.0, strict=True)
-        same_length(norm=norms, lr=np.asarray(schedule.lr))
-    return Run(
+    bare = Run(
         name=str(name),
         step=steps,
         loss=losses,
         schedule=Schedule(np.asarray(schedule.lr, dtype=float), np.asarray(schedule.batch, dtype=float)),
         findings=tuple(findings),
         noise=noise_floor(steps, losses),
-        norm=norms,
         warmup=whole_number("warmup", warmup, least=0),
         known_as=tuple(known_as),
     )
+    return bare if norm is None else bare.with_norm(norm)
 
 
 def noise_floor(step: object, loss: object) -> float:

@@ -13,7 +13,8 @@ from rfsim.surrogates.laws import Law, Parameter, law, law_names, law_record
 from rfsim.surrogates.momentum import Momentum
 from rfsim.surrogates.multi_power import MultiPower
 from rfsim.surrogates.rate_scaling import EffectiveRateScaling, RateScaling
-from rfsim.surrogates.result import FitResult, Prediction, RunRecord
+from rfsim.surrogates.result import FitResult, Prediction
+from rfsim.surrogates.run_record import RunRecord
 from rfsim.surrogates.schedule_design import Design, design
 from rfsim.surrogates.synthetic import log_of_law, training_log, write_log
 

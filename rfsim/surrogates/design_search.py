@@ -7,9 +7,6 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from rfsim.surrogates.laws import Law
-from rfsim.surrogates.sensitivity import final_loss_and_slope
-
 RESOLUTION = 200  # a block holds at most this fraction of the updates between it and the nearer end of the schedule
 _SCALE = 1e3  # of the loss in a descent, whose tolerances are for numbers of order 1
 _LEAST = 1e-3  # share of the range of the lr above which a descent begins: at the lowest lr its coordinates stand still
@@ -89,12 +86,17 @@ def block_means(lr: np.ndarray, laid: Layout) -> np.ndarray:
     return np.add.reduceat(lr, laid.first) / laid.updates
 
 
-def evaluator(law: Law[Any], values: np.ndarray, laid: Layout, end: float | None) -> Evaluate:
-    """Final loss and its slope in the lr at the knots, all but the last if `end` fixes that one."""
+def evaluator(slope_of: Evaluate, laid: Layout, end: float | None) -> Evaluate:
+    """Final loss and its slope in the lr at the knots, all but the last if `end` fixes that one.
+
+    Parameters
+    ----------
+    slope_of : lr of the blocks (n,) -> final loss, and its slope in them (n,).
+    """
 
     def evaluate(levels: np.ndarray) -> tuple[float, np.ndarray]:
         whole = levels if end is None else np.append(levels, end)
-        loss, slope = final_loss_and_slope(law, values, laid.weights @ whole, laid.updates, laid.batch)
+        loss, slope = slope_of(laid.weights @ whole)
         by_level = laid.back @ slope
         return loss, by_level if end is None else by_level[:-1]
 

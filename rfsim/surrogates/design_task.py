@@ -14,10 +14,12 @@ from rfsim.checks import (
     require_memory,
     whole_number,
 )
+from rfsim.logs import NormModel, Run
 from rfsim.schedules import from_arrays, from_spec
 from rfsim.surrogates.design_search import Layout, block_means, layout
 from rfsim.surrogates.laws import Law, values_of
-from rfsim.surrogates.result import FitResult, as_run
+from rfsim.surrogates.result import FitResult
+from rfsim.surrogates.run_record import as_run, norm_for
 from rfsim.surrogates.sensitivity import final_loss_and_slope
 
 _SINGLE = 100_000  # up to so many updates a layout can hold each of them
@@ -26,7 +28,10 @@ _LOWEST_PEAK = 1e-3  # over the largest lr, of the named schedules
 
 
 class Task(NamedTuple):
-    """N steps with batch (N,) under a law, warm-up steps, bounds of the lr, and the last lr if it is fixed."""
+    """N steps with batch (N,) under a law, warm-up steps, bounds of the lr, and the last lr if it is fixed.
+
+    norm_model : of the norm of every step, for a law in the effective lr.
+    """
 
     law: Law[Any]
     values: np.ndarray
@@ -36,13 +41,21 @@ class Task(NamedTuple):
     low: float
     high: float
     end: float | None
+    norm_model: NormModel | None = None
+
+    def run(self, lr: np.ndarray) -> Run:
+        """A run of this lr with a row after the last step, with norms for a law in the effective lr."""
+        return as_run(from_arrays(lr, self.batch), [self.steps], norm=self.norm_model)
 
     def loss(self, lr: np.ndarray) -> float:
         """Loss of the law after the last step, from the lr of every step; infinite if that is 0, where laws are not."""
         if not lr.any():
             return float("inf")
-        run = as_run(from_arrays(lr, self.batch), [self.steps])
-        return float(self.law.evaluate(self.values, self.law.prepare(run), gradient=False)[0][0])
+        return float(self.law.evaluate(self.values, self.law.prepare(self.run(lr)), gradient=False)[0][0])
+
+    def slope(self, mean: np.ndarray, laid: Layout) -> tuple[float, np.ndarray]:
+        """Loss by blocks, from their mean lr (n,), and its derivative in these."""
+        return final_loss_and_slope(self.law, self.values, mean, laid.updates, laid.batch, self.norm_model)
 
     def clean(self, lr: np.ndarray) -> np.ndarray:
         """The lr with rounding taken out: within the bounds and never rising from the end of the warm-up on."""
@@ -142,7 +155,7 @@ def _best_peak(shape: _Shape, task: Task, whole: Layout) -> float | None:
 
     def at(log_peak: float) -> tuple[float, float]:
         mean = block_means(_lr(shape, float(np.exp(log_peak)), task), whole)
-        loss, slope = final_loss_and_slope(task.law, task.values, mean, whole.updates, whole.batch)
+        loss, slope = task.slope(mean, whole)
         return loss, float(slope @ mean)
 
     top = float(np.log(task.high))
@@ -162,6 +175,7 @@ def read_task(
     batch: object,
     warmup: int | None,
     end: float | None,
+    norm: object,
 ) -> Task:
     """The task of the arguments of `design`, checked; what is None is that of the fitted runs.
 
@@ -204,7 +218,12 @@ def read_task(
     if len(vector) not in (1, number):
         raise InputError(f"batch must be one number or one for each of the {number} steps, got {len(vector)}")
     sizes = np.broadcast_to(vector, (number,))
-    return Task(law, values, number, sizes, up, low if last is None else last, high, last)
+    model = norm_for(law, norm, runs)
+    if model is not None and not isinstance(model, NormModel):
+        raise InputError(f"norm of a design must be a NormModel, got {type(model).__name__}: it has to follow the lr")
+    if model is not None and high * model.weight_decay >= 1.0:
+        raise InputError(f"lr_max times weight_decay must be below 1, got {high * model.weight_decay:g}; lower lr_max")
+    return Task(law, values, number, sizes, up, low if last is None else last, high, last, model)
 
 
 def checked_places(places: object, task: Task, stages: int | None) -> np.ndarray:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from rfsim.checks import InputError
+from rfsim.logs import NormModel
 from rfsim.surrogates import laws
 from rfsim.surrogates.laws import Law
+from rfsim.surrogates.run_record import NUMBERS
 
 WINDOWS = ("all", "last-decade")
 
@@ -56,9 +58,21 @@ def _run(run: dict[str, Any], at: str) -> None:
     for name in ("loss", "fitted"):
         _entry(run, name, f"{rows[0]} numbers, as many as step", lambda x: _shape(x) == rows, at=at)
     _entry(run, "warmup", "a whole number of at least 0", _whole, at=at)
-    for name in ("noise", "lr", "batch", "intrinsic_time", "lowest_lr"):
+    for name in NUMBERS:
         if run.get(name) is not None and not _real(run[name]):
             raise _wrong(at + name, "null or a number", run[name])
+    if run.get("norm_model") is not None:
+        _norm_model(_mapping(run["norm_model"], f"{at}norm_model"), f"{at}norm_model.")
+
+
+def _norm_model(model: dict[str, Any], at: str) -> None:
+    known = [one.name for one in fields(NormModel)]
+    for name in model:
+        if name not in known:
+            raise _wrong(at[:-1], f"an object of {', '.join(known)}", model)
+    _entry(model, "weight_decay", "a number of at least 0", lambda x: _real(x) and x >= 0, at=at)
+    for name in known[1:]:
+        _entry(model, name, "a number above 0", lambda x: _real(x) and x > 0, at=at)
 
 
 def _law(record: dict[str, Any]) -> Law[Any]:

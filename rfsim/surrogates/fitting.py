@@ -12,7 +12,8 @@ from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.laws import Law, Rated, parameter_names
 from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, residuals
 from rfsim.surrogates.projection import project
-from rfsim.surrogates.result import FitResult, RunRecord
+from rfsim.surrogates.result import FitResult
+from rfsim.surrogates.run_record import RunRecord
 from rfsim.surrogates.uncertainty import Spread, spread, student_width
 
 HUBER = 1e-3  # width of Huber's loss on log residuals
@@ -189,7 +190,21 @@ def _record(name: str, run: Run, steps: np.ndarray, losses: np.ndarray, fitted: 
     first = float(batch[0]) if batch.size else float("nan")
     seen = lr[max(int(steps[0]), run.warmup) : int(steps[-1])]
     highest, lowest = float(lr.max(initial=0.0)), float(seen.min()) if seen.size else float("nan")
-    return RunRecord(name, steps, losses, fitted, run.noise, run.warmup, highest, first, clock, lowest)
+    norm = np.full(1, np.nan) if run.norm is None else np.asarray(run.norm)
+    return RunRecord(
+        name=name,
+        step=steps,
+        loss=losses,
+        fitted=fitted,
+        noise=run.noise,
+        warmup=run.warmup,
+        lr=highest,
+        batch=first,
+        intrinsic_time=clock,
+        lowest_lr=lowest,
+        effective_lr=float((lr / norm).max(initial=0.0)),
+        norm_model=run.norm_model,
+    )
 
 
 def windowed(run: Run, window: str, law: Law[Any] | None = None) -> tuple[np.ndarray, np.ndarray]:

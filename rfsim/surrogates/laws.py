@@ -81,6 +81,11 @@ class Rated(Protocol):
         ...
 
 
+def needs_norm(one: Law[Any]) -> bool:
+    """Whether the law is in the effective lr, for which a run needs the norm of every step."""
+    return bool(getattr(one, "effective", False))
+
+
 _LAWS: dict[str, type] = {}
 
 

@@ -156,6 +156,11 @@ class EffectiveRateScaling(_RateScaling):
         """Name on the command line."""
         return "elr-fsl"
 
+    @property
+    def effective(self) -> bool:
+        """True: the law is in the effective lr."""
+        return True
+
     def rate(self, run: Run) -> np.ndarray:
         """lr/norm of every update.
 

@@ -11,11 +11,12 @@ import numpy as np
 from rfsim.checks import InputError, one_of
 from rfsim.logs import Run
 from rfsim.provenance import json_ready, versions, write_text
-from rfsim.schedules import Schedule, log_spaced_steps, recorded_steps
+from rfsim.schedules import Schedule, recorded_steps
 from rfsim.surrogates import laws
 from rfsim.surrogates.fit_file import checked_record
 from rfsim.surrogates.laws import Law
 from rfsim.surrogates.objective import Coordinates, Data
+from rfsim.surrogates.run_record import RunRecord, as_run, norm_for
 from rfsim.surrogates.uncertainty import (
     Interval,
     Spread,
@@ -30,30 +31,6 @@ from rfsim.surrogates.uncertainty import (
 
 _FORMAT = "rfsim fit 1"
 _FEW = 0.5  # a share of starts below this is a reason to doubt the optimum
-
-
-class RunRecord(NamedTuple):
-    """What a fit keeps of a run: rows used (n,), fitted losses (n,), noise floor of its log, warm-up steps.
-
-    lr, batch, intrinsic_time : the largest lr, the first batch and the intrinsic time of the last row; NaN if unknown.
-    lowest_lr : the lowest lr from the first row, or the end of the warm-up, to the last row; NaN if unknown.
-    """
-
-    name: str
-    step: np.ndarray
-    loss: np.ndarray
-    fitted: np.ndarray
-    noise: float
-    warmup: int
-    lr: float = float("nan")
-    batch: float = float("nan")
-    intrinsic_time: float = float("nan")
-    lowest_lr: float = float("nan")
-
-    @property
-    def rmse(self) -> float:
-        """Root mean square of fitted minus observed loss, in loss."""
-        return float(np.sqrt(np.mean((self.fitted - self.loss) ** 2)))
 
 
 class Prediction(NamedTuple):
@@ -194,7 +171,18 @@ class FitResult:
         )
         return replace(self, samples=samples)
 
-    def predict(self, schedule: Schedule | Run, at: object = None, *, level: float = 0.95) -> Prediction:
+    def run_of(self, schedule: Schedule | Run, at: object = None, *, norm: object = None) -> Run:
+        """The run that `predict` evaluates, with the norm of every step if the law is in the effective lr.
+
+        Parameters and errors are those of `predict`.
+        """
+        if isinstance(schedule, Run):
+            return schedule if norm is None else schedule.with_norm(norm_for(self.law, norm, self.runs))
+        return as_run(schedule, at, norm=norm_for(self.law, norm, self.runs))
+
+    def predict(
+        self, schedule: Schedule | Run, at: object = None, *, level: float = 0.95, norm: object = None
+    ) -> Prediction:
         """Predict the loss under a schedule (or of a run, at its rows) without refitting.
 
         Parameters
@@ -202,9 +190,15 @@ class FitResult:
         schedule : lr and batch of every step, warm-up included; or a run.
         at : steps (m,) after which the loss is wanted; default the rows of the run, or about 200 steps.
         level : of the band.
+        norm : for laws in the effective lr, a `NormModel` or the norm (N,) of every step; default the norm of the run,
+            and for a schedule the model on which all fitted runs agree, with the lr of the schedule.
+
+        Raises
+        ------
+        InputError : for steps outside the schedule, or a norm that the law needs and cannot have or does not use.
         """
         level = checked_level(level)
-        run = schedule if isinstance(schedule, Run) else as_run(schedule, at)
+        run = self.run_of(schedule, at, norm=norm)
         steps = run.step if at is None else recorded_steps(at, run.schedule.steps).astype(np.float64)
         prepared = self.law.prepare(run, steps)
         loss, gradient = self.law.evaluate(self.values, prepared)
@@ -285,7 +279,7 @@ class FitResult:
             "fixed": self.fixed,
             "starts": self.starts,
             "share": self.share,
-            "runs": [run._asdict() for run in self.runs],
+            "runs": [run.to_record() for run in self.runs],
             "samples": self.samples,
             "rival": self.rival,
             "versions": versions(),
@@ -325,20 +319,7 @@ class FitResult:
     def _from_record(cls, record: dict[str, Any]) -> "FitResult":
         law = checked_record(record)
         found = record["spread"]
-        runs = tuple(
-            RunRecord(
-                name=run["name"],
-                step=np.asarray(run["step"], dtype=np.float64),
-                loss=np.asarray(run["loss"], dtype=np.float64),
-                fitted=np.asarray(run["fitted"], dtype=np.float64),
-                warmup=run["warmup"],
-                **{
-                    name: float("nan") if run.get(name) is None else float(run[name])
-                    for name in ("noise", "lr", "batch", "intrinsic_time", "lowest_lr")
-                },
-            )
-            for run in record["runs"]
-        )
+        runs = tuple(RunRecord.from_record(run) for run in record["runs"])
         return cls(
             law=law,
             values=laws.values_of(law, record["parameters"]),
@@ -369,10 +350,3 @@ class FitResult:
         if self.data is None:
             raise InputError(f"{wanted} need the fitted runs, which a fit file does not hold; fit the logs again")
         return self.data
-
-
-def as_run(schedule: Schedule, at: object = None, *, name: str = "schedule") -> Run:
-    """A run without losses (all 1) at steps of a schedule, so that laws can be evaluated on it."""
-    steps = log_spaced_steps(schedule.steps) if at is None else recorded_steps(at, schedule.steps)
-    steps = steps[steps > 0] if at is None else steps
-    return Run(name, steps.astype(np.float64), np.ones(len(steps)), schedule)

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from rfsim.checks import InputError, whole_number
+from rfsim.logs import NormModel
 from rfsim.schedules import Schedule, from_arrays, write_schedule
 from rfsim.surrogates.design_search import block_means, denser, evaluator, knots, settle, slack
 from rfsim.surrogates.design_stages import staged
 from rfsim.surrogates.design_task import Task, checked_places, named_schedules, read_task
 from rfsim.surrogates.laws import Law
-from rfsim.surrogates.result import FitResult, as_run
-from rfsim.surrogates.sensitivity import final_loss_and_slope
+from rfsim.surrogates.result import FitResult
 from rfsim.surrogates.uncertainty import student_width
 
 _KNOTS, _MOST_KNOTS = 24, 250
@@ -42,6 +42,7 @@ class Design:
     slack : how much lower the law's loss can be, to first order, for another non-increasing lr chosen step by step.
     places : (k,) steps of the knots; between them the lr is a straight line, or constant in stages.
     notes : what a reader has to know before using the schedule, one line each.
+    norm_model : by which the norms of all these schedules were computed; None for a law in the lr.
     """
 
     schedule: Schedule
@@ -54,6 +55,7 @@ class Design:
     slack: float
     places: np.ndarray
     notes: tuple[str, ...]
+    norm_model: NormModel | None = None
 
     def to_csv(self, path: str | Path) -> None:
         """Write the schedule as columns step,lr,batch, from which `rfsim.schedules.read_schedule` gets it back."""
@@ -71,6 +73,7 @@ def design(
     end: float | None = None,
     stages: int | None = None,
     places: object = None,
+    norm: object = None,
 ) -> Design:
     """Find the schedule with the lowest predicted final loss among all whose lr never rises after the warm-up.
 
@@ -92,14 +95,17 @@ def design(
     stages : if given, the lr is constant on this many stages, whose first steps are sought too.
     places : first steps of the stages, or steps of the knots if `stages` is not given: increasing, from `warmup` on,
         knots to N - 1. Default: sought.
+    norm : for laws in the effective lr, the `NormModel` by which the norm follows the lr; default the one on which all
+        fitted runs agree. Designs and named schedules have the norms of their own lr, and derivatives go through them.
 
     Raises
     ------
-    InputError : for bounds, steps or knots that cannot be, and for laws without a derivative in the lr.
+    InputError : for bounds, steps or knots that cannot be, for laws without a derivative in the lr, and for those in
+        the effective lr without a model of the norm.
 
     Source: theory, section 7 (the laws); the search is rfsim's own.
     """
-    task = read_task(fit, steps, lr_max=lr_max, lr_min=lr_min, batch=batch, warmup=warmup, end=end)
+    task = read_task(fit, steps, lr_max=lr_max, lr_min=lr_min, batch=batch, warmup=warmup, end=end, norm=norm)
     count = None if stages is None else whole_number("stages", stages)
     if count is not None and count > task.steps - task.warmup:
         raise InputError(f"stages must be at most the {task.steps - task.warmup} steps after the warm-up, got {count}")
@@ -137,6 +143,7 @@ def design(
         slack=_slack(task, lr),
         places=used,
         notes=tuple(told),
+        norm_model=task.norm_model,
     )
 
 
@@ -144,7 +151,8 @@ def _solved(
     task: Task, places: np.ndarray, starts: list[np.ndarray], *, linear: bool = True, every: bool = False
 ) -> tuple[np.ndarray, float]:
     """The lr (N,) with the best levels at knots, from the levels of several schedules there, and its loss by blocks."""
-    evaluate = evaluator(task.law, task.values, task.layout(places, linear=linear, every=every), task.end)
+    laid = task.layout(places, linear=linear, every=every)
+    evaluate = evaluator(lambda mean: task.slope(mean, laid), laid, task.end)
     free = len(places) if task.end is None else len(places) - 1
     if free == 0:
         levels, loss = np.zeros(0), evaluate(np.zeros(0))[0]
@@ -200,7 +208,7 @@ def _slack(task: Task, lr: np.ndarray) -> float:
     every = np.arange(task.warmup, task.steps)
     laid = task.layout(every[:1], linear=False, every=True)
     mean = block_means(lr, laid)
-    slope = final_loss_and_slope(task.law, task.values, mean, laid.updates, laid.batch)[1]
+    slope = task.slope(mean, laid)[1]
     late = laid.first >= task.warmup
     levels, by_level = mean[late], slope[late]
     if task.warmup:  # the first level moves the warm-up too
@@ -214,7 +222,7 @@ def _errors(task: Task, lr: np.ndarray, other: np.ndarray, fit: FitResult | None
     """Standard errors of the loss and of the gain over the other schedule, from samples or the covariance."""
     if fit is None:
         return float("nan"), float("nan")
-    ready = [task.law.prepare(as_run(from_arrays(one, task.batch), [task.steps])) for one in (lr, other)]
+    ready = [task.law.prepare(task.run(one)) for one in (lr, other)]
     if fit.samples is not None:
         drawn = np.array(
             [[task.law.evaluate(one, each, gradient=False)[0][0] for each in ready] for one in fit.samples]
@@ -266,6 +274,12 @@ def _notes(task: Task, lr: np.ndarray, loss: float, gain: float, gain_error: flo
         told.append(
             f"the peak {lr.max():.4g} of the lr lies outside those of the fitted runs, {min(peaks):.4g} to "
             f"{max(peaks):.4g}: an extrapolation"
+        )
+    rates = [run.effective_lr for run in fit.runs if np.isfinite(run.effective_lr)]
+    fastest = 0.0 if task.norm_model is None else float((lr / task.norm_model.norm(lr)).max())
+    if rates and fastest > _BEYOND * max(rates):
+        told.append(
+            f"the effective lr rises to {fastest:.4g}, above the largest one fitted, {max(rates):.4g}: an extrapolation"
         )
     lows = [run.lowest_lr for run in fit.runs if np.isfinite(run.lowest_lr)]
     lowest = float(lr[task.warmup :].min())

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from rfsim.checks import InputError
+from rfsim.logs import NormModel
+from rfsim.surrogates.block_rates import block_rates
 from rfsim.surrogates.forcing_memory import ForcingMemory
 from rfsim.surrogates.functional_scaling import FunctionalScaling
 from rfsim.surrogates.kernel import _divided
-from rfsim.surrogates.laws import Law
+from rfsim.surrogates.laws import Law, needs_norm
 from rfsim.surrogates.momentum import Momentum
 from rfsim.surrogates.multi_power import MultiPower
 from rfsim.surrogates.rate_scaling import EffectiveRateScaling, RateScaling
@@ -21,9 +23,13 @@ from rfsim.surrogates.rate_scaling import EffectiveRateScaling, RateScaling
 _LEAST = 1e-12  # lr over its unit below which derivatives, some infinite at 0, are taken
 
 
-@singledispatch
 def final_loss_and_slope(
-    law: Law[Any], values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
+    law: Law[Any],
+    values: np.ndarray,
+    lr: np.ndarray,
+    count: np.ndarray,
+    batch: np.ndarray,
+    norm_model: NormModel | None = None,
 ) -> tuple[float, np.ndarray]:
     """Loss after the last update, and its derivative (n,) in the lr of each block.
 
@@ -31,25 +37,33 @@ def final_loss_and_slope(
     ----------
     law : with its units; values : (k,) its parameters.
     lr : (n,) >= 0; count : (n,) updates of each block; batch : (n,).
+    norm_model : for laws in the effective lr, whose derivative goes through the norms too (`block_rates`).
 
     The derivative is exact for the sum over blocks, and costs as much as that sum. That the warm-up of some laws ends
     where the lr first stops rising is taken as it is, not differentiated.
 
     Raises
     ------
-    InputError : for a law without such a derivative.
+    InputError : for a law without such a derivative, or in the effective lr without a model of the norm.
     """
+    if not needs_norm(law):
+        return _in_rate(law, values, lr, count, batch)
+    if norm_model is None:
+        raise InputError(f"norm_model is missing: {law.name} needs the norms that the lr leads to; give a NormModel")
+    rate, reverse = block_rates(lr, count, norm_model)
+    loss, by_rate = _in_rate(law, values, rate, count, batch)
+    return loss, reverse(by_rate)
+
+
+@singledispatch
+def _in_rate(
+    law: Law[Any], values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Final loss and its derivative in what the law takes as lr: the lr itself, or the effective one."""
     raise InputError(f"law {law.name} has no derivative in the lr; allowed: a law of rfsim in the lr and the batch")
 
 
-@final_loss_and_slope.register
-def _(
-    law: EffectiveRateScaling, values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
-) -> tuple[float, np.ndarray]:
-    raise InputError(f"law {law.name} needs the norms that a schedule leads to, which are not known; use lr-fsl")
-
-
-@final_loss_and_slope.register
+@_in_rate.register
 def _(
     law: ForcingMemory, values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -86,7 +100,7 @@ def _(
     return loss, slope / law.lr_unit
 
 
-@final_loss_and_slope.register
+@_in_rate.register
 def _(
     law: FunctionalScaling, values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -112,7 +126,7 @@ def _(
     return loss, (by_moved * count + _through_drops(-source * gained * counted)) / unit
 
 
-@final_loss_and_slope.register
+@_in_rate.register
 def _(
     law: MultiPower, values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -130,7 +144,7 @@ def _(
     return loss, (by_moved * count + direct + _through_drops(-b * (1.0 - left) * counted)) / law.lr_unit
 
 
-@final_loss_and_slope.register
+@_in_rate.register
 def _(
     law: Momentum, values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
 ) -> tuple[float, np.ndarray]:
@@ -145,9 +159,10 @@ def _(
     return loss, (-alpha * a * clock ** (-alpha - 1.0) * count + _through_drops(-c * acted)) / unit
 
 
-@final_loss_and_slope.register
+@_in_rate.register(EffectiveRateScaling)
+@_in_rate.register(RateScaling)
 def _(
-    law: RateScaling, values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
+    law: EffectiveRateScaling | RateScaling, values: np.ndarray, lr: np.ndarray, count: np.ndarray, batch: np.ndarray
 ) -> tuple[float, np.ndarray]:
     l_inf, c_1, b_1, a_1, c_2, b_2, a_2 = values
     unit = _unit(law, law.rate_unit)

@@ -70,7 +70,7 @@ def log_of_law(
     ----------
     law : with units, such as `law("forcing-memory", lr_unit=0.1, batch_unit=16.0)`.
     values : (k,) parameters of the law, an array or name -> value.
-    norm : (N,) norm of every step, for laws in the effective learning rate.
+    norm : (N,) norm of every step or a `NormModel`, for laws in the effective learning rate.
     seed, schedule, every, noise, name : as in `training_log`.
 
     Raises
@@ -94,7 +94,7 @@ def noisy(seed: int, log: Run, noise: float) -> Run:
     if size < 0.0:
         raise InputError(f"noise must be a standard deviation of at least 0, got {size:g}")
     loss = log.loss * np.exp(size * draw.standard_normal(len(log.loss)))
-    return run(log.step, loss, log.schedule, name=log.name, norm=log.norm, warmup=log.warmup)
+    return run(log.step, loss, log.schedule, name=log.name, norm=log.norm_model or log.norm, warmup=log.warmup)
 
 
 def write_log(path: str | Path, log: Run, *, lr_every: int | None = None, last_lr: float | None = None) -> None:
