@@ -357,11 +357,11 @@ def test_commands_model_the_norm_of_a_schedule(capsys, files, fit_files):
     assert same["loss"] == found["loss"]
     assert same["warnings"] == []
     other = ask(
-        capsys, "predict", effective, "--schedule", "linear:to=0.1", "--steps", "1000", *at, "--weight-decay", "1"
+        capsys, "predict", effective, "--schedule", "linear:to=0.1", "--steps", "1000", *at, "--weight-decay", "20"
     )
-    assert other["norm_model"] == {"weight_decay": 1.0, "initial": 0.02, "update": 1.0}
+    assert other["norm_model"] == {"weight_decay": 20.0, "initial": 0.02, "update": 1.0}
     assert other["loss"] != found["loss"]
-    assert "effective lr" in other["warnings"][0]
+    assert "effective lr, 0.19" in other["warnings"][0]
     plain = ask(capsys, "predict", fit_files["PLAIN"], "--schedule", "linear:to=0.1", "--steps", "1000")
     assert plain["norm_model"] is None
     assert "in the lr" in plain["reasons"]["norm_model"]

@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "The warm-up of the fitted runs is put in front of logs that start after it, and into a SPEC without warmup=; "
         "--warmup says otherwise. A SPEC takes the largest lr and the batch of the fitted runs unless --lr and "
-        "--batch are given."
+        "--batch are given. Laws in the effective lr take the norm of a schedule from the model of the fitted runs, or "
+        "from --weight-decay."
     )
 
 

@@ -30,9 +30,9 @@ class NormModel:
     update: float = 1.0
 
     def __post_init__(self) -> None:
-        non_negative_number("weight_decay", self.weight_decay)
-        positive_number("initial", self.initial)
-        positive_number("update", self.update)
+        object.__setattr__(self, "weight_decay", non_negative_number("weight_decay", self.weight_decay))
+        object.__setattr__(self, "initial", positive_number("initial", self.initial))
+        object.__setattr__(self, "update", positive_number("update", self.update))
 
     def norm(self, lr: object) -> FloatArray:
         """Norm (N,) before every step, `weight_decay_norm` of these lr (N,).
