@@ -167,6 +167,49 @@ def test_intervals_by_refits_and_by_resampling(capsys, logs):
         assert np.diff(narrow["conf_int"][name])[0] < np.diff(wald["conf_int"][name])[0]
 
 
+def test_other_forms_are_fitted_if_asked_for(capsys, logs, tmp_path):
+    out = tmp_path / "fit.json"
+    both = ("fit", logs["flat"], logs["fall"], "--law", "multi-power", "--fix", "L_0=2", "--out", out)
+    plain = ask(capsys, *both)
+    assert plain["alternatives"] is None
+    assert "--alternatives" in plain["reasons"]["alternatives"]
+    found = ask(capsys, *both, "--alternatives")
+    assert found["parameters"] == plain["parameters"]
+    assert found["conf_int"] == plain["conf_int"]
+    forms = found["alternatives"]["forms"]
+    assert [form["name"] for form in forms] == ["as fitted", "gamma = 0", "gamma = 1"]
+    assert forms[1]["fixed"] == {"L_0": 2.0, "gamma": 0.0}
+    assert forms[0]["params"] == found["parameters"]
+    kept = [form["params"]["beta"] for form in forms if form["name"] == "as fitted" or not form["rejected"]]
+    assert found["alternatives"]["ranges"]["beta"] == [min(kept), max(kept)]
+    assert found["alternatives"]["intervals"]["beta"][1] >= max(kept)
+    assert FitResult.from_json(out).alternatives.report()["ranges"] == found["alternatives"]["ranges"]
+    status, text, _ = call(capsys, *both, "--alternatives")
+    assert status == 0
+    assert "forms, with their error over the lowest: as fitted" in text
+
+
+def test_a_better_form_is_told(capsys, tmp_path):
+    """A log of the forcing-memory law whose forcing is a power from the first step on."""
+    from rfsim.logs import run
+    from rfsim.surrogates import law
+
+    one = law("forcing-memory", lr_unit=PEAK, batch_unit=1.0, forcing_start=0.01)
+    at, schedule = np.arange(1, 101), schedules.eight_one_one(100, PEAK, 1.0)
+    values = np.array([2.0, 3.0, 0.5, 0.05, 0.0, 0.1, 1.2])
+    loss = one.evaluate(values, one.prepare(run(at, np.ones(100), schedule)))[0]
+    loss = loss * np.exp(1e-3 * np.random.default_rng(0).standard_normal(100))
+    path = tmp_path / "early.csv"
+    path.write_text("step,loss\n" + "".join(f"{s},{float(x)!r}\n" for s, x in zip(at, loss, strict=True)))
+    given = ("--schedule", "8-1-1", "--lr", PEAK, "--batch", 1, "--law", "forcing-memory", "--alternatives")
+    found = ask(capsys, "fit", path, *given)
+    (told,) = [line for line in found["warnings"] if "fits better" in line]
+    assert "forcing_start = 0.01" in told
+    _, text, err = call(capsys, "fit", path, *given)
+    assert told in err
+    assert told in text
+
+
 def test_one_run_in_two_files_and_runs_of_one_name(capsys, logs, tmp_path):
     lines = logs["fall"].read_text().splitlines()
     one, two = tmp_path / "one.csv", tmp_path / "two.csv"

@@ -42,6 +42,11 @@ def fitted():
 
 
 @pytest.fixture(scope="module")
+def forms(fitted):
+    return fitted.with_alternatives()
+
+
+@pytest.fixture(scope="module")
 def toy():
     return fit(Toy(), toy_runs(noise=2e-3))
 
@@ -359,9 +364,9 @@ def test_summary(fitted):
 # --- the file --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("samples", [False, True])
-def test_a_file_round_trips_to_the_byte(fitted, tmp_path, samples):
-    result = fitted.bootstrapped(3) if samples else fitted
+@pytest.mark.parametrize("more", ["nothing", "samples", "forms"])
+def test_a_file_round_trips_to_the_byte(fitted, forms, tmp_path, more):
+    result = {"nothing": lambda: fitted, "samples": lambda: fitted.bootstrapped(3), "forms": lambda: forms}[more]()
     path = tmp_path / "fit.json"
     text = result.to_json(path)
     assert path.read_text(encoding="utf-8") == text
@@ -409,7 +414,7 @@ def test_a_file_of_other_options_and_remarks(tmp_path):
 
 def test_what_a_file_cannot_do(fitted):
     again = FitResult.from_json(fitted.to_json())
-    for act in (again.conf_int, lambda: again.bootstrapped(3)):
+    for act in (again.conf_int, lambda: again.bootstrapped(3), again.with_alternatives):
         with pytest.raises(InputError, match="fit the logs again"):
             act()
 
@@ -461,6 +466,36 @@ def broken(text, change):
 def test_broken_files_are_refused(fitted, change):
     with pytest.raises(InputError, match=r"must be|must hold|is missing|does not take|not known"):
         FitResult.from_json(broken(fitted.to_json(), change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r.update(alternatives=[]),
+        lambda r: r.update(alternatives=3),
+        lambda r: r["alternatives"].append("form"),
+        lambda r: r["alternatives"][1].pop("objective"),
+        lambda r: r["alternatives"][1].update(name=None),
+        lambda r: r["alternatives"][1].update(rejected=0),
+        lambda r: r["alternatives"][1].update(deviance=-1.0),
+        lambda r: r["alternatives"][1].update(intervals=[[1.0, 2.0]]),
+        lambda r: r["alternatives"][1]["parameters"].pop("q_K"),
+        lambda r: r["alternatives"][1]["parameters"].update(q_K="large"),
+        lambda r: r["alternatives"][1]["fixed"].update(A_1="none"),
+        lambda r: r["alternatives"][1]["fixed"].update(colour=1.0),
+        lambda r: r["alternatives"][1]["law"].pop("name"),
+        lambda r: r["alternatives"][1]["law"].update(clock_power="half"),
+        lambda r: r["alternatives"][1].update(law={"name": "fsl"}),
+    ],
+)
+def test_broken_forms_in_files_are_refused(forms, change):
+    with pytest.raises(InputError, match=r"must be|must hold|is missing"):
+        FitResult.from_json(broken(forms.to_json(), change))
+
+
+def test_a_file_from_before_there_were_forms(fitted):
+    text = broken(fitted.to_json(), lambda r: r.pop("alternatives"))
+    assert FitResult.from_json(text).to_json() == fitted.to_json()
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"3", b"{", b"not json", b"\x89PNG\r\n\xff\xfe", b'{"format": 1}'])

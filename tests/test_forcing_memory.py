@@ -13,7 +13,7 @@ from rfsim.checks import InputError
 from rfsim.logs import run
 from rfsim.schedules import batch_ramp, constant, cosine, eight_one_one, from_arrays, join, stages, warmed, wsd
 from rfsim.surrogates import law
-from rfsim.surrogates.forcing_memory import path_of_pieces
+from rfsim.surrogates.forcing_memory import PURE_POWER, log_age, path_of_pieces
 from rfsim.surrogates.laws import law_record, parameter_names, values_of
 from rfsim.surrogates.pieces import Pieces, pieces
 
@@ -77,7 +77,7 @@ def test_anchors_from_a_schedule_of_updates():
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(24)
 
 
-def literal(values, schedule, at, *, p=1.0, f=1.0, i=2.0, lr_unit=1.0, batch_unit=1.0, panels=4):
+def literal(values, schedule, at, *, p=1.0, f=1.0, i=2.0, tau=1.0, lr_unit=1.0, batch_unit=1.0, panels=4):
     """Step by step: each spreads eta^i / B over eta^p of the clock; Gauss's rule over quarters of each step."""
     l_inf, a_f, q_f, a_0, a_1, c, q = values
     found = []
@@ -85,14 +85,14 @@ def literal(values, schedule, at, *, p=1.0, f=1.0, i=2.0, lr_unit=1.0, batch_uni
         eta = [float(x) / lr_unit for x in schedule.lr[:rows]]
         batch = [float(x) / batch_unit for x in schedule.batch[:rows]]
         end, whole = math.fsum(x**p for x in eta), math.fsum(x**f for x in eta)
-        total, clock, forcing = l_inf + a_f * (1.0 + whole) ** -q_f, 0.0, 0.0
+        total, clock, forcing = l_inf + a_f * (tau + whole) ** -q_f, 0.0, 0.0
         for x, b in zip(eta, batch, strict=True):
             if x == 0.0:
                 continue
             width = x**p / panels
             for panel in range(panels):
                 share = (panel + 0.5 * (NODES + 1.0)) / panels
-                source = a_0 + a_1 * (1.0 + forcing + share * x**f) ** -q_f
+                source = a_0 + a_1 * (tau + forcing + share * x**f) ** -q_f
                 kernel = (1.0 + c * np.maximum(end - clock - share * x**p, 0.0)) ** -q
                 total += x**i / b / x**p * float(WEIGHTS @ (source * kernel)) * 0.5 * width
             clock, forcing = clock + x**p, forcing + x**f
@@ -120,6 +120,8 @@ CONVENTIONS = [
     {"clock_power": 0.5, "injection_power": 2.0},
     {"clock_power": 2.0, "forcing_power": 2.0, "injection_power": 4.0},
     {"clock_power": 1.0, "forcing_power": 0.5, "injection_power": 0.0},
+    {"forcing_start": 0.3},
+    {"clock_power": 0.5, "forcing_power": 2.0, "forcing_start": 7.0},
 ]
 
 
@@ -137,6 +139,7 @@ def test_equals_the_literal_sum_over_steps(name, options):
         p=p,
         f=options.get("forcing_power", 1.0),
         i=options.get("injection_power", 1.0 + p),
+        tau=options.get("forcing_start", 1.0),
         lr_unit=0.5,
         batch_unit=3.0,
     )
@@ -269,6 +272,42 @@ def test_units_are_taken_from_the_runs_once_and_stored():
     )
 
 
+@pytest.mark.parametrize("q_f", [0.02, 0.45, 0.9])
+@pytest.mark.parametrize(("c", "q"), [(1e-3, 1.0), (1.0, 0.3), (1e3, 1.2)])
+def test_a_source_that_is_a_power_from_the_first_step_on(q_f, c, q):
+    """tau = .01: its integral over ten thousand steps of a constant schedule, against adaptive integration."""
+    n = 10_000
+    one = law("forcing-memory", lr_unit=1.0, batch_unit=1.0, forcing_start=PURE_POWER)
+    at = np.array([1, 30, 1000, n])
+    values = np.array([0.0, 0.0, q_f, 0.0, 1.0, c, q])
+    loss, _ = one.evaluate(values, one.prepare(run(at, np.ones(4), constant(n, 1.0, 1.0))))
+    for row, t in enumerate(at.tolist()):
+        marks = [0.0, *np.geomspace(1e-4, t, 16), *(t - np.geomspace(1e-5, t, 16))]
+        marks = sorted({min(max(m, 0.0), t) for m in marks})
+        exact = math.fsum(
+            quad(lambda u, t=t: (0.01 + u) ** -q_f * (1.0 + c * (t - u)) ** -q, a, b, epsabs=0.0, epsrel=1e-11)[0]
+            for a, b in itertools.pairwise(marks)
+        )
+        assert loss[row] == pytest.approx(exact, rel=(2e-4 if c >= 1.0 else 2e-5) * q_f * (1.0 + q_f), abs=1e-10)
+
+
+def test_the_start_of_the_forcing_is_a_unit_of_its_clock():
+    """tau = 1/100 with unit u of the lr is tau = 1 with unit u/100, amplitudes and kernel in the other unit."""
+    log = run(ROWS, np.ones(8), SCHEDULES["cosine to 0 after a warm-up"])
+    coarse = law("forcing-memory", lr_unit=0.8, batch_unit=2.0, forcing_start=PURE_POWER)
+    fine = law("forcing-memory", lr_unit=0.008, batch_unit=2.0)
+    l_inf, a_f, q_f, a_0, a_1, c, q = VALUES
+    wanted = [l_inf, a_f * 100.0**q_f, q_f, a_0 / 1e4, a_1 * 100.0**q_f / 1e4, c / 100.0, q]
+    loss = fine.evaluate(np.array(wanted), fine.prepare(log))[0]
+    np.testing.assert_allclose(coarse.evaluate(VALUES, coarse.prepare(log))[0], loss, rtol=1e-9)
+
+
+def test_the_default_start_changes_no_bit():
+    clock = np.concatenate([[0.0], np.geomspace(1e-12, 1e9, 1000)])
+    np.testing.assert_array_equal(log_age(clock, 1.0), np.log1p(clock))
+    np.testing.assert_allclose(log_age(clock, 0.01), np.log(0.01 + clock), rtol=1e-13, atol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -278,6 +317,8 @@ def test_units_are_taken_from_the_runs_once_and_stored():
         ({"injection_power": math.inf}, "injection_power must be"),
         ({"q_memory": -0.5}, "q_memory must be positive"),
         ({"lr_unit": -1.0}, "lr_unit must be positive"),
+        ({"forcing_start": 0.0}, "forcing_start must be positive"),
+        ({"forcing_start": None}, "forcing_start must be"),
         ({"batch_unit": math.nan}, "batch_unit must be"),
     ],
 )

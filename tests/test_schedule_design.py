@@ -34,6 +34,7 @@ LAWS = {
         law("forcing-memory", clock_power=0.7, forcing_power=1.2, injection_power=2.2, q_memory=1.0, **UNITS),
         FORCING_MEMORY[:6],
     ),
+    "forcing-memory, late power": (law("forcing-memory", forcing_start=3.0, **UNITS), FORCING_MEMORY),
     "fsl": (law("fsl", lr_unit=PEAK), [2.5, 3.0, 0.35, 0.05, 0.01, 0.3, 1.1]),
     "fsl, warm-up": (law("fsl", lr_unit=PEAK, warmup_in_memory=True, q_memory=0.6), [2.5, 3.0, 0.35, 0.05, 0.01, 0.3]),
     "multi-power": (law("multi-power"), [3.04, 0.525, 0.508, 363.8, 2.07, 0.583, 0.641]),

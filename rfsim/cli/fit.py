@@ -17,7 +17,7 @@ from rfsim.cli.logs import (
     tables,
     tell_findings,
 )
-from rfsim.cli.output import emit
+from rfsim.cli.output import emit, warn
 from rfsim.cli.setup import parameters, told_warnings
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--resamples", type=int, metavar="N", help="of the bootstrap; default 200 (chinchilla: 1000)")
     group.add_argument("--seed", type=int, default=0, metavar="S", help="of the bootstrap; default 0")
+    group.add_argument(
+        "--alternatives",
+        action="store_true",
+        help="fit other forms of the law, too, such as A_1 = 0, and tell how far each parameter leans on the form",
+    )
     points = parser.add_argument_group("final losses (chinchilla)")
     points.add_argument("--model-size", metavar="COLUMN", help="column of the number of parameters")
     points.add_argument("--flop", metavar="COLUMN", help="column of the training FLOP, where there are no tokens")
@@ -109,6 +114,13 @@ def _fit(options: argparse.Namespace, law: Any, fixed: dict[str, float], resampl
             result = result.bootstrapped(resamples, seed=seed, progress=shown)
             close()
         intervals = result.conf_int(options.level, method=method)
+        if options.alternatives:
+            shown, close = starts_progress("forms")
+            result = result.with_alternatives(progress=shown)
+            close()
+    for note in result.alternatives.notes() if result.alternatives is not None else ():
+        warn(note)
+        told.append(note)
     if options.out is not None:
         result.to_json(options.out)
     found = {
@@ -124,6 +136,7 @@ def _fit(options: argparse.Namespace, law: Any, fixed: dict[str, float], resampl
         "fixed": result.fixed,
         "objective": result.objective,
         "huber": result.huber,
+        "alternatives": None if result.alternatives is None else result.alternatives.report(),
         "starts": result.starts,
         "starts_share": result.share,
         "scatter": result.scatter,
@@ -198,6 +211,8 @@ def _reasons(found: dict[str, Any]) -> dict[str, str]:
         reasons["warmup"] = "the runs have different warm-ups, see runs"
     if found["fit_file"] is None:
         reasons["fit_file"] = "no --out was given"
+    if found["alternatives"] is None:
+        reasons["alternatives"] = "not asked for: --alternatives fits them"
     if any(run["noise_floor"] != run["noise_floor"] for run in found["runs"]):
         reasons["noise_floor"] = "a noise floor needs at least 8 rows"
     return reasons
@@ -227,6 +242,7 @@ def _text(result: "FitResult", found: dict[str, Any]) -> str:
         tables(rows, tuple(rows[0])),
         f"intervals: {found['intervals']}, level {found['level']:g}",
         f"objective: {found['objective']:.10g}, reached from {found['starts_share']:.0%} of {found['starts']} starts",
+        *([result.alternatives.summary()] if result.alternatives is not None else []),
         f"window: {found['window']}",
         tables(found["runs"], ("name", "rows", "rmse", "noise_floor", "warmup")),
     ]

@@ -12,7 +12,19 @@ from rfsim.cli.output import emit
 from rfsim.cli.setup import parameters
 
 _FORMAT = "rfsim fit of final losses 1"
-_CURVES_ONLY = ("warmup", "schedule", "step", "lr", "batch", "tokens_per_step", "norm", "parent", "fix", *norm.OPTIONS)
+_CURVES_ONLY = (
+    "warmup",
+    "schedule",
+    "step",
+    "lr",
+    "batch",
+    "tokens_per_step",
+    "norm",
+    "parent",
+    "fix",
+    "alternatives",
+    *norm.OPTIONS,
+)
 _NAMES = ("model_size", "tokens", "flop", "loss")
 _SHOWN = ("model_size", "tokens", "loss", "stderr", "low", "high", "observed")
 
@@ -167,7 +179,7 @@ def predict_table(options: argparse.Namespace) -> int:
 
 
 def _refuse(options: argparse.Namespace) -> None:
-    given = [name for name in _CURVES_ONLY if getattr(options, name, None) not in (None, [])]
+    given = [name for name in _CURVES_ONLY if getattr(options, name, None) not in (None, [], False)]
     given += ["window"] if getattr(options, "window", "all") != "all" else []
     given += ["intervals"] if getattr(options, "intervals", None) not in (None, "bootstrap") else []
     if given:

@@ -41,6 +41,8 @@ def checked_record(record: object) -> Law[Any]:
             raise _wrong("fixed", f"numbers by names among {', '.join(names)}", {name: value})
     _entry(whole, "samples", f"null or rows of {count} numbers", lambda x: x is None or _samples(x, count))
     _entry(whole, "rival", f"null or {count} numbers", lambda x: x is None or _shape(x) == (count,))
+    for number, form in enumerate(_listed(whole.get("alternatives"), "alternatives")):
+        _form(_mapping(form, f"alternatives[{number}]"), f"alternatives[{number}].", names)
     spread = _mapping(_entry(whole, "spread", "an object"), "spread")
     for name in ("scale", "inflation", "rows"):
         _entry(spread, name, "a number above 0", lambda x: _real(x) and x > 0, at="spread.")
@@ -75,6 +77,24 @@ def _norm_model(model: dict[str, Any], at: str) -> None:
         _entry(model, name, "a number above 0", lambda x: _real(x) and x > 0, at=at)
 
 
+def _form(form: dict[str, Any], at: str, names: tuple[str, ...]) -> None:
+    """One form of `Alternatives.records`; `names` are the parameters of the fit, which it has, too."""
+    _entry(form, "name", "a text", lambda x: isinstance(x, str), at=at)
+    law = _law(_entry(form, "law", "an object with a name", lambda x: isinstance(x, dict) and "name" in x, at=at))
+    if laws.parameter_names(law) != names:
+        raise _wrong(f"{at}law", f"a law with the parameters {', '.join(names)}", laws.law_record(law))
+    for name in ("parameters", "fixed"):
+        _numbers(_entry(form, name, "an object", lambda x: isinstance(x, dict), at=at))
+    laws.values_of(law, form["parameters"])
+    if not set(form["fixed"]) <= set(names):
+        raise _wrong(f"{at}fixed", f"numbers by names among {', '.join(names)}", form["fixed"])
+    count = len(names)
+    _entry(form, "intervals", f"{count} pairs of numbers", lambda x: _shape(x) == (count, 2), at=at)
+    for name in ("objective", "deviance"):
+        _entry(form, name, "a number of at least 0", lambda x: _real(x) and x >= 0, at=at)
+    _entry(form, "rejected", "true or false", lambda x: isinstance(x, bool), at=at)
+
+
 def _law(record: dict[str, Any]) -> Law[Any]:
     """The law with its options, each of the kind that the option has."""
     made = laws.law(name=_entry(record, "name", f"one of {', '.join(laws.law_names())}", lambda x: isinstance(x, str)))
@@ -86,6 +106,13 @@ def _law(record: dict[str, Any]) -> Law[Any]:
                 f"law.{option.name}", "true or false" if isinstance(option.default, bool) else "a number", value
             )
     return laws.law(**record)
+
+
+def _listed(value: object, what: str) -> list[Any]:
+    """A list, empty for None; never an empty one that was given."""
+    if value is not None and not (isinstance(value, list) and value):
+        raise _wrong(what, "null or a list of forms", value)
+    return value or []
 
 
 def _mapping(value: object, what: str) -> dict[str, Any]:

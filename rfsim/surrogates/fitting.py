@@ -111,6 +111,7 @@ def fit(
         runs=records,
         rival=_rival(best, others, found),
         data=data,
+        sources=tuple(chosen),
     )
     for note in result.notes():
         warnings.warn(note, FitWarning, stacklevel=2)

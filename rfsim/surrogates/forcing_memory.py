@@ -11,9 +11,11 @@ from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import effective_rate, largest_lr, learning_rate, observed_steps
 from rfsim.surrogates.kernel import kinks, memory_integrals
-from rfsim.surrogates.laws import Parameter, register
+from rfsim.surrogates.laws import Alternative, Parameter, register
 from rfsim.surrogates.pieces import Pieces, pieces
 
+PURE_POWER = 0.01
+"""A `forcing_start` with which the forcing is a power of the clock from the first step on, to 1 % of the step."""
 _PER_FOLD = 24  # cells of the source per e-fold of the forcing clock
 _GAUSS = 0.5 * np.array([[1.0 - 3.0**-0.5], [1.0 + 3.0**-0.5]])  # places in a cell where its line meets the source
 _START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
@@ -27,7 +29,7 @@ class Path(NamedTuple):
     forcing : (m,) forcing clock at the observations.
     memory : (m,) memory clock at the observations.
     edges : (n+1,) memory clock of the edges of n cells.
-    log_source : (2, n) log (1 + forcing clock) at Gauss's two points of each cell.
+    log_source : (2, n) log (tau + forcing clock) at Gauss's two points of each cell.
     rate : (2, n) injection rate there.
     """
 
@@ -41,7 +43,7 @@ class Path(NamedTuple):
 @register
 @dataclass(frozen=True)
 class ForcingMemory:
-    """L = L_inf + A_F (1+T)^(-q_F) + int_0^S [A_0 + A_1 (1+T(u))^(-q_F)] g(u) (1 + c_K (S-u))^(-q_K) du.
+    """L = L_inf + A_F (tau+T)^(-q_F) + int_0^S [A_0 + A_1 (tau+T(u))^(-q_F)] g(u) (1 + c_K (S-u))^(-q_K) du.
 
     T is the forcing clock, the sum of eta^f, S the memory clock, the sum of eta^p, with eta in units of `lr_unit`; a
     step injects eta^i / B, B in units of `batch_unit`, spread evenly over the stretch eta^p of the memory clock that
@@ -53,9 +55,17 @@ class ForcingMemory:
     clock_power : p > 0, default 1.
     forcing_power : f > 0, default 1.
     injection_power : i, default 1 + p.
+    forcing_start : tau > 0, the clock at which the forcing becomes a power, default 1 (one step at the unit of the lr).
+        With 0.01 it is a power from the first step on; the memory of A_1 then loses digits where q_F exceeds 1.
     q_memory : a fixed q_K, or None (fitted).
     effective : eta is the effective lr, lr over the norm of the parameters that the run holds, instead of the lr.
     lr_unit, batch_unit : units; None until `calibrated`, which takes the largest lr and the median batch of the runs.
+
+    Fits of exact or simulated SGD: take forcing_start=0.01 and hold A_1 at 0. The forcing of a power-law spectrum is a
+    power from T ~ 3 on, and the source of SGD, R + sigma^2, has A_1/A_0 ~ A_F/sigma^2, almost 0 beside label noise.
+    With tau = 1 and A_1 free, A_1 takes up the misfit of the early forcing instead, and moves q_K with it: in curves of
+    2,000 to 5,000 steps and integrable memory, q_K lies .1 to .2 above the slope of the kernel, by this recipe within
+    .05. `FitResult.with_alternatives` tells how much a fit leans on the choice.
 
     Source: theory, sections 5.1 and 7.1 (an empirical form).
     """
@@ -67,6 +77,7 @@ class ForcingMemory:
     effective: bool = False
     lr_unit: float | None = None
     batch_unit: float | None = None
+    forcing_start: float = 1.0
 
     @property
     def name(self) -> str:
@@ -111,6 +122,16 @@ class ForcingMemory:
         """The lr of every step (N,), or lr over norm: what eta stands for."""
         return effective_rate(run, self.name) if self.effective else learning_rate(run)
 
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """A source that does not follow the forcing, a forcing that is a power throughout (or tau = 1), and both."""
+        other = replace(self, forcing_start=1.0 if self.forcing_start != 1.0 else PURE_POWER)
+        start, held = f"forcing_start = {other.forcing_start:g}", {"A_1": 0.0}
+        return (
+            Alternative("A_1 = 0", self, held),
+            Alternative(start, other, {}),
+            Alternative(f"{start}, A_1 = 0", other, held),
+        )
+
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Path:
         """Clocks at the rows of the run (or at steps `at`), and its injection as few linear pieces.
 
@@ -135,7 +156,11 @@ class ForcingMemory:
         rate = np.where(moving, np.where(moving, lr, 1.0) ** (injected - power), 0.0) / batch
         memory, forcing = intrinsic_time(increment), intrinsic_time(lr**forcing_power)
         return _path(
-            pieces(increment, rate), forcing[index], memory[index], lambda edge: np.interp(edge, memory, forcing)
+            pieces(increment, rate),
+            forcing[index],
+            memory[index],
+            lambda edge: np.interp(edge, memory, forcing),
+            positive_number("forcing_start", self.forcing_start),
         )
 
     def evaluate(
@@ -144,7 +169,7 @@ class ForcingMemory:
         """Loss (m,) and gradient (m, 7), or (m, 6) with a fixed q_K."""
         l_inf, a_f, q_f, a_0, a_1, c = values[:6]
         q = self.q_memory if self.q_memory is not None else values[6]
-        log_forcing, log_source = np.log1p(prepared.forcing), prepared.log_source
+        log_forcing, log_source = log_age(prepared.forcing, self.forcing_start), prepared.log_source
         decay, source = np.exp(-q_f * log_forcing), np.exp(-q_f * log_source)
         sources = [np.ones_like(source), source] + ([-log_source * source] if gradient else [])
         changes = [_lines(prepared, one) for one in sources]
@@ -178,21 +203,32 @@ class ForcingMemory:
 
     def centres(self, prepared: Sequence[Path]) -> dict[str, tuple[str, float]]:
         """A_F is fitted at the geometric middle of the forcing clock."""
-        return {"A_F": ("q_F", float(np.mean(np.concatenate([np.log1p(one.forcing) for one in prepared]))))}
+        ages = [log_age(one.forcing, self.forcing_start) for one in prepared]
+        return {"A_F": ("q_F", float(np.mean(np.concatenate(ages))))}
+
+
+def log_age(forcing: np.ndarray, start: float) -> np.ndarray:
+    """Log (tau + T) with the digits of log(1 + T/tau)."""
+    return np.log(start) + np.log1p(forcing / start)
 
 
 def path_of_pieces(shape: Pieces, at: np.ndarray) -> Path:
-    """Prepare the law on a path given as pieces of 1/r over the intrinsic time, observed at times `at` (m,)."""
-    return _path(shape, np.asarray(at, dtype=np.float64), np.asarray(at, dtype=np.float64), lambda edge: edge)
+    """Prepare the law (tau = 1) on pieces of 1/r over the intrinsic time, observed at times `at` (m,)."""
+    return _path(shape, np.asarray(at, dtype=np.float64), np.asarray(at, dtype=np.float64), lambda edge: edge, 1.0)
 
 
 def _path(
-    shape: Pieces, forcing: np.ndarray, memory: np.ndarray, to_forcing: Callable[[np.ndarray], np.ndarray]
+    shape: Pieces,
+    forcing: np.ndarray,
+    memory: np.ndarray,
+    to_forcing: Callable[[np.ndarray], np.ndarray],
+    start: float,
 ) -> Path:
-    """Split pieces so that the source is resolved, `_PER_FOLD` cells per e-fold of 1 + T."""
+    """Split pieces so that the source is resolved, `_PER_FOLD` cells per e-fold of tau + T, tau = `start`."""
     ends = np.concatenate([[0.0], to_forcing(shape.edges[-1:])])
-    folds = int(np.ceil(np.log1p(ends[-1]) * _PER_FOLD)) + 1
-    marks = np.expm1(np.linspace(0.0, np.log1p(ends[-1]), folds))
+    longest = np.log1p(ends[-1] / start)
+    folds = int(np.ceil(longest * _PER_FOLD)) + 1
+    marks = start * np.expm1(np.linspace(0.0, longest, folds))
     probe = np.linspace(0.0, shape.edges[-1], 4 * folds + 1)
     marks = np.interp(marks, to_forcing(probe), probe)
     edges = np.union1d(shape.edges, marks)
@@ -201,7 +237,7 @@ def _path(
     which = np.clip(np.searchsorted(shape.edges, points[0], side="right") - 1, 0, len(shape.left) - 1)
     slope = ((shape.right - shape.left) / np.diff(shape.edges))[which]
     rate = shape.left[which] + slope * (points - shape.edges[which])
-    log_source = np.log1p(to_forcing(points.ravel()).reshape(points.shape))
+    log_source = log_age(to_forcing(points.ravel()).reshape(points.shape), start)
     return Path(forcing, memory, edges, log_source, rate)
 
 

@@ -11,7 +11,7 @@ from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import largest_lr, learning_rate, lr_drops, moving_clock, observed_steps
 from rfsim.surrogates.kernel import _divided, _divided_slope
-from rfsim.surrogates.laws import Parameter, register, values_of
+from rfsim.surrogates.laws import Alternative, Parameter, register, values_of
 from rfsim.surrogates.sums import Terms, terms
 
 _START_Q = (0.3, 0.7, 0.95, 1.3, 2.0, 4.0, 0.7, 1.3)
@@ -96,6 +96,10 @@ class FunctionalScaling:
         g = (rest[0] if rest else float(self.q_memory or 0.0)) - 1.0
         c_2 = a_1 / (c_4 * g) if g else np.inf
         return {"L_0": l_0, "c_1": c_1, "s": s, "c_2": c_2, "c_3": a_0 / a_1 if a_1 else np.inf, "c_4": c_4, "g": g}
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """A source that does not follow the power of the clock."""
+        return (Alternative("A_1 = 0", self, {"A_1": 0.0}),)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Falls:
         """Clock at the rows of the run (or at steps `at`, from 1 on), and the changes of its lr.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -84,6 +84,27 @@ class Rated(Protocol):
 def needs_norm(one: Law[Any]) -> bool:
     """Whether the law is in the effective lr, for which a run needs the norm of every step."""
     return bool(getattr(one, "effective", False))
+
+
+class Alternative(NamedTuple):
+    """A form in which a law is as plausible as it stands.
+
+    name : in the terms of the law, such as "A_1 = 0". law : with other options, but the same parameters and units.
+    fixed : parameters to hold, name -> value.
+    """
+
+    name: str
+    law: Law[Any]
+    fixed: dict[str, float]
+
+
+@runtime_checkable
+class Variable(Protocol):
+    """A law that says in which other forms it is as plausible."""
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Other forms of the law, units as they are."""
+        ...
 
 
 _LAWS: dict[str, type] = {}

@@ -10,7 +10,7 @@ from rfsim.checks import positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import learning_rate, lr_drops, moving_clock, observed_steps
-from rfsim.surrogates.laws import Parameter, register
+from rfsim.surrogates.laws import Alternative, Parameter, register
 from rfsim.surrogates.sums import Terms, terms
 
 _LEAST_LR = 1e-60  # stands for an lr of 0, whose power -gamma would be infinite
@@ -84,6 +84,10 @@ class MultiPower:
     def calibrated(self, runs: Sequence[Run]) -> "MultiPower":
         """The law as it is: its unit is an option."""
         return self
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """Falls that act over a stretch of the clock, and over a number of updates."""
+        return tuple(Alternative(f"gamma = {gamma}", self, {"gamma": float(gamma)}) for gamma in (0, 1))
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Falls:
         """Clock at the rows of the run (or at steps `at`, from 1 on), and the falls of its lr.

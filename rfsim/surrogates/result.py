@@ -13,6 +13,7 @@ from rfsim.logs import Run
 from rfsim.provenance import json_ready, versions, write_text
 from rfsim.schedules import Schedule, recorded_steps
 from rfsim.surrogates import laws
+from rfsim.surrogates.alternatives import Alternatives, fitted_forms
 from rfsim.surrogates.fit_file import checked_record
 from rfsim.surrogates.laws import Law
 from rfsim.surrogates.objective import Coordinates, Data
@@ -61,7 +62,8 @@ class FitResult:
     rival : (k,) parameters of another optimum that the data do not reject at 95 %, or None: intervals and bands are
         about the best optimum alone.
     runs : what was fitted, run by run. samples : (b, k) parameters of a block bootstrap, or None.
-    data : prepared rows for refits; None after reading a fit file.
+    alternatives : other forms of the law on the same rows, or None: see `with_alternatives`.
+    data, sources : prepared rows and the runs they are of, for refits; None after reading a fit file.
     """
 
     law: Law[Any]
@@ -76,7 +78,9 @@ class FitResult:
     runs: tuple[RunRecord, ...]
     samples: np.ndarray | None = None
     rival: np.ndarray | None = None
+    alternatives: Alternatives | None = field(default=None, compare=False)
     data: Data | None = field(default=None, compare=False)
+    sources: tuple[Run, ...] | None = field(default=None, compare=False)
 
     @property
     def params(self) -> dict[str, float]:
@@ -171,6 +175,13 @@ class FitResult:
         )
         return replace(self, samples=samples)
 
+    def with_alternatives(self, *, progress: Callable[[int, int], None] | None = None) -> "FitResult":
+        """The result with other forms of the law fitted to the same rows: see `alternatives.fitted_forms`."""
+        data, rows = self._rows("other forms"), [run.step for run in self.runs]
+        assert self.sources is not None
+        forms = fitted_forms(self.law, self.values, self.fixed, data, self.sources, rows, self.huber, progress=progress)
+        return replace(self, alternatives=forms)
+
     def run_of(self, schedule: Schedule | Run, at: object = None, *, norm: object = None) -> Run:
         """The run that `predict` evaluates, with the norm of every step if the law is in the effective lr.
 
@@ -256,7 +267,8 @@ class FitResult:
                 f"{run.name}: {len(run.step)} rows, rmse {run.rmse:.5f}, noise floor {run.noise:.5f}, "
                 f"warm-up {run.warmup} steps"
             )
-        return "\n".join([*lines, *self.notes()])
+        forms = [] if self.alternatives is None else [self.alternatives.summary()]
+        return "\n".join([*lines, *forms, *self.notes()])
 
     def to_json(self, path: str | Path | None = None) -> str:
         """The result as JSON text, which `from_json` reads back; written to `path` if given, whole or not at all."""
@@ -282,6 +294,7 @@ class FitResult:
             "runs": [run.to_record() for run in self.runs],
             "samples": self.samples,
             "rival": self.rival,
+            "alternatives": None if self.alternatives is None else self.alternatives.records(),
             "versions": versions(),
         }
         text = json.dumps(json_ready(record), indent=1, allow_nan=False) + "\n"
@@ -340,6 +353,7 @@ class FitResult:
             runs=runs,
             samples=None if record["samples"] is None else np.asarray(record["samples"], dtype=np.float64),
             rival=None if record["rival"] is None else np.asarray(record["rival"], dtype=np.float64),
+            alternatives=None if record.get("alternatives") is None else Alternatives.of(record["alternatives"]),
         )
 
     def _coordinates(self) -> Coordinates:

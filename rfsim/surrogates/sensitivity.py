@@ -12,7 +12,7 @@ import numpy as np
 from rfsim.checks import InputError
 from rfsim.logs import NormModel
 from rfsim.surrogates.block_rates import block_rates
-from rfsim.surrogates.forcing_memory import ForcingMemory
+from rfsim.surrogates.forcing_memory import ForcingMemory, log_age
 from rfsim.surrogates.functional_scaling import FunctionalScaling
 from rfsim.surrogates.kernel import _divided
 from rfsim.surrogates.laws import Law, needs_norm
@@ -81,8 +81,8 @@ def _(
     kernel = np.exp(-q * log_lag)
     kept = whole[:-1] - whole[1:]
     # the mean source of a block by Simpson's rule, its kernel exactly
-    middle = 1.0 + 0.5 * (forcing[1:] + forcing[:-1])
-    decay, half = np.exp(-q_f * np.log1p(forcing)), np.exp(-q_f * np.log(middle))
+    middle = law.forcing_start + 0.5 * (forcing[1:] + forcing[:-1])
+    decay, half = np.exp(-q_f * log_age(forcing, law.forcing_start)), np.exp(-q_f * np.log(middle))
     source = a_0 + a_1 / 6.0 * (decay[1:] + 4.0 * half + decay[:-1])
     loss = l_inf + a_f * decay[-1] + float(np.sum(rate * kept * source))
     # through the clock of the memory, that of the forcing, and the rate
@@ -93,7 +93,7 @@ def _(
     weight[:-1] += a_1 / 6.0 * rate * kept
     weight[1:] += a_1 / 6.0 * rate * kept
     weight[-1] += a_f
-    at_edges = -q_f * weight * decay / (1.0 + forcing)
+    at_edges = -q_f * weight * decay / (law.forcing_start + forcing)
     at_middles = -q_f * a_1 / 1.5 * rate * kept * half / middle
     by_moved = _after(at_edges[1:])[:-1] + _after(at_middles)[1:] + 0.5 * at_middles
     slope = by_increment * p * increment / x + by_moved * f * moved / x + kept * source * power * rate / x
