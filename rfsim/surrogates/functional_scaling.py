@@ -127,19 +127,26 @@ class FunctionalScaling:
         memory = prepared.memory
         power = np.exp(-s * prepared.log_clock)
         at_nodes = np.exp(-s * prepared.log_place)
-        source = at_nodes[memory.node]
-        scaled = c * memory.lag
-        log = np.log1p(scaled)
-        divided = _divided(log, 1.0 - q)
-        plain, moving = memory.total(divided) / c, memory.total(divided * source) / c
+        moved = prepared.log_place * at_nodes
+
+        def falls(lag: np.ndarray, weight: np.ndarray, node: np.ndarray) -> list[np.ndarray]:
+            scaled = c * lag
+            log = np.log1p(scaled)
+            divided = _divided(log, 1.0 - q)
+            source, plain = at_nodes[node], weight * divided
+            if not gradient:
+                return [plain, plain * source]
+            both = weight * (a_0 + a_1 * source)
+            slope = scaled / (1.0 + scaled) * (1.0 + (1.0 - q) * divided)
+            by_q = both * _divided_slope(log, 1.0 - q, divided)
+            return [plain, plain * source, by_q, both * (slope - divided), plain * moved[node]]
+
+        sums = memory.totals(falls) / c
+        plain, moving = sums[0], sums[1]
         loss = l_0 + c_1 * power - a_0 * plain - a_1 * moving
         if not gradient:
             return loss, None
-        both = a_0 + a_1 * source
-        by_q = -memory.total(both * _divided_slope(log, 1.0 - q, divided)) / c
-        slope = scaled / (1.0 + scaled) * (1.0 + (1.0 - q) * divided)
-        by_log_c = memory.total(both * (slope - divided)) / c
-        by_s = -memory.total(divided * (prepared.log_place * at_nodes)[memory.node]) / c
+        by_q, by_log_c, by_s = -sums[2], sums[3], -sums[4]
         columns = (
             np.ones_like(power),
             power,

@@ -68,35 +68,45 @@ def memory_integrals(
     value = np.zeros((m, k))
     by_q = np.zeros((m, k)) if gradient else None
     by_c = np.zeros((m, k)) if gradient else None
-    a = 1.0 - q
     stops = np.searchsorted(place, at, side="left")
     for start in range(0, m, _ROWS):
         rows = slice(start, start + _ROWS)
         n = int(stops[rows].max(initial=0))
         if n == 0:
             continue
-        lag = np.maximum(at[rows, None] - place[None, :n], 0.0)
+        parts = antiderivatives(np.maximum(at[rows, None] - place[None, :n], 0.0), c, q, gradient=gradient)
         steps, bends = jump[:n], bend[:n]
-        if c * (1.0 + q) * float(lag[:, 0].max()) < _SHORT:
-            parts = _short(lag, c * lag, q, gradient)
-            value[rows] = parts[0] @ steps + parts[1] @ bends
-            if by_q is not None and by_c is not None:
-                by_q[rows], by_c[rows] = parts[2] @ steps + parts[3] @ bends, parts[4] @ steps + parts[5] @ bends
-            continue
-        scaled = c * lag
-        log = np.log1p(scaled)
-        first, second = _divided(log, a), _divided(log, a + 1.0)
-        once = first / c
-        twice = ((1.0 + scaled) * first - second) / c**2
-        value[rows] = once @ steps + twice @ bends
-        if by_q is None or by_c is None:
-            continue
+        value[rows] = parts[0] @ steps + parts[1] @ bends
+        if by_q is not None and by_c is not None:
+            by_q[rows], by_c[rows] = parts[2] @ steps + parts[3] @ bends, parts[4] @ steps + parts[5] @ bends
+    return Integrals(value, by_q, by_c)
+
+
+def antiderivatives(lag: np.ndarray, c: float, q: float, *, gradient: bool = True) -> list[np.ndarray]:
+    """K1 and K2 at lags of any shape, then (if asked for) their derivatives in q, then those in log c.
+
+    K1 is the integral of the kernel (1 + c x)^(-q) from 0, K2 that of K1. Lags that are all short come from a power
+    series; among longer ones a short lag x has the rounding error of 1/c: some 1e-16 x/c in K2.
+    """
+    scaled = c * lag
+    if (1.0 + q) * float(scaled.max(initial=0.0)) < _SHORT:
+        return _short(lag, scaled, q, gradient)
+    a = 1.0 - q
+    log = np.log1p(scaled)
+    first, second = _divided(log, a), _divided(log, a + 1.0)
+    once = first / c
+    found = [once, ((1.0 + scaled) * first - second) / c**2]
+    if gradient:
         d_first, d_second = _divided_slope(log, a, first), _divided_slope(log, a + 1.0, second)
-        by_q[rows] = -(d_first @ steps) / c - (((1.0 + scaled) * d_first - d_second) @ bends) / c**2
         # K1 = f(c x)/c and K2 = f2(c x)/c^2, so the derivative in log c is x k(x) - K1 and x K1 - 2 K2
         kernel = (1.0 + a * first) / (1.0 + scaled)
-        by_c[rows] = (lag * kernel - once) @ steps + (lag * once - 2.0 * twice) @ bends
-    return Integrals(value, by_q, by_c)
+        found += [
+            -d_first / c,
+            -((1.0 + scaled) * d_first - d_second) / c**2,
+            lag * kernel - once,
+            lag * once - 2.0 * found[1],
+        ]
+    return found
 
 
 def _short(lag: np.ndarray, scaled: np.ndarray, q: float, gradient: bool) -> list[np.ndarray]:

@@ -113,20 +113,27 @@ class MultiPower:
         l_0, a, alpha, b, c, beta, gamma = values
         memory = prepared.memory
         power = np.exp(-alpha * prepared.log_clock)
-        scaled = (c * np.exp(-gamma * memory.extra))[memory.node]
-        scaled *= memory.lag
-        log = np.log1p(scaled)
-        left = np.exp(-beta * log)
-        gained = memory.total(1.0 - left)
-        loss = l_0 + a * power - b * gained
+        rate = c * np.exp(-gamma * memory.extra)
+
+        def brackets(lag: np.ndarray, weight: np.ndarray, node: np.ndarray) -> list[np.ndarray]:
+            scaled = rate[node]
+            scaled *= lag
+            log = np.log1p(scaled)
+            left = np.exp(-beta * log)
+            if not gradient:
+                return [weight * (1.0 - left)]
+            found = [weight * (1.0 - left)]
+            left *= weight
+            scaled /= 1.0 + scaled
+            scaled *= left  # -(d left / d log x) / beta
+            return [*found, left * log, scaled, scaled * memory.extra[node]]
+
+        sums = memory.totals(brackets)
+        loss = l_0 + a * power - b * sums[0]
         if not gradient:
             return loss, None
-        by_beta = memory.total(left * log)
-        scaled /= 1.0 + scaled
-        left *= scaled  # -(d left / d log x) / beta
-        by_log_c = beta * memory.total(left)
-        left *= memory.extra[memory.node]
-        by_gamma = -beta * memory.total(left)
+        gained, by_beta = sums[0], sums[1]
+        by_log_c, by_gamma = beta * sums[2], -beta * sums[3]
         columns = (
             np.ones_like(power),
             power,

@@ -99,15 +99,19 @@ class _RateScaling(ABC):
         age = b_1 + prepared.clock
         log_age = np.log(age)
         power = np.exp(-a_1 * log_age)
-        lag = b_2 + memory.lag
-        log_lag = np.log(lag)
-        kernel = np.exp(-a_2 * log_lag)
-        kept = memory.total(kernel)
+
+        def kernels(lag: np.ndarray, weight: np.ndarray, node: np.ndarray) -> list[np.ndarray]:
+            whole = b_2 + lag
+            log = np.log(whole)
+            kernel = weight * np.exp(-a_2 * log)
+            return [kernel, kernel * log, kernel / whole] if gradient else [kernel]
+
+        sums = memory.totals(kernels)
+        kept = sums[0]
         loss = l_inf + c_1 * power + c_2 * kept
         if not gradient:
             return loss, None
-        by_a2 = -memory.total(kernel * log_lag)
-        by_b2 = -a_2 * memory.total(kernel / lag)
+        by_a2, by_b2 = -sums[1], -a_2 * sums[2]
         columns = (
             np.ones_like(power),
             power,

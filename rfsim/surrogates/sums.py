@@ -7,15 +7,17 @@ Chebyshev nodes with weights that depend on the schedule only. Blocks halve towa
 and all blocks of few steps are summed as they are. Nothing is assumed about the w_j: a jump is one term.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from rfsim.checks import whole_number
+from rfsim.surrogates.blocks import WIDEST, Level, blocks
 
+_TOGETHER = 2**14  # terms handled together
 _LEAF = 8  # steps that are summed as they are
-_RANGE = 0.7  # largest half-range of e in a block: a factor e^1.4 of the lr
-_BENDS = (1e-8, 4e-4, 8e-3, 5e-2, 0.15, 0.4, _RANGE)  # half-range of e about its trend -> 1, 2, 3... nodes
+_SWINGS = 5  # stretches of one length with a wide range of e from which points are grouped by e
 
 
 class Terms(NamedTuple):
@@ -36,23 +38,31 @@ class Terms(NamedTuple):
     place: np.ndarray
     extra: np.ndarray
 
+    def totals(
+        self, function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]]
+    ) -> np.ndarray:
+        """Sums (k, m) of each of the k arrays that `function` makes of lags, weights and nodes, all per term.
+
+        It is called for the terms of a few observations at a time, so that its arrays stay in the cache.
+        """
+        result = np.zeros((len(function(self.lag[:0], self.weight[:0], self.node[:0])), self.observations))
+        ends = np.append(self.first[1:], len(self.lag))
+        start = 0
+        while start < len(self.rows):
+            begin = self.first[start]
+            stop = max(start + 1, int(np.searchsorted(ends, begin + _TOGETHER, side="right")))
+            some = slice(begin, ends[stop - 1])
+            for one, value in zip(result, function(self.lag[some], self.weight[some], self.node[some]), strict=True):
+                one[self.rows[start:stop]] = np.add.reduceat(value, self.first[start:stop] - begin)
+            start = stop
+        return result
+
     def total(self, values: np.ndarray) -> np.ndarray:
         """Sum of weight times values, both per term, for each observation (m,)."""
         result = np.zeros(self.observations)
         if len(self.rows):
             result[self.rows] = np.add.reduceat(self.weight * values, self.first)
         return result
-
-
-class _Level(NamedTuple):
-    """Blocks of one size: first, last point; whether interpolated at all; first node and number of nodes of each."""
-
-    size: int
-    first: np.ndarray
-    last: np.ndarray
-    usable: np.ndarray
-    begin: np.ndarray
-    nodes: np.ndarray
 
 
 def terms(
@@ -64,6 +74,7 @@ def terms(
     *,
     nodes: int = 8,
     from_zero: bool = False,
+    clear: np.ndarray | None = None,
 ) -> Terms:
     """Terms of sum_{j < until} weight_j f(at - place_j, extra_j) for each observation.
 
@@ -76,6 +87,7 @@ def terms(
     extra : (n,) second coordinate, or None.
     nodes : Chebyshev nodes of a block in its place; 8 leaves about 1e-7 of the sum of |weight_j f|. 0 sums all points.
     from_zero : f is smooth in the place itself only on the scale of the place, as a power of it is.
+    clear : (n,) lag below which a point is a term of its own, default 0.
 
     Raises
     ------
@@ -86,128 +98,70 @@ def terms(
     at, count = np.asarray(at, dtype=np.float64), np.searchsorted(kept, until, side="left")
     points, heavy = place[kept], weight[kept]
     second = np.zeros(len(kept)) if extra is None else extra[kept]
-    pool_place, pool_extra, pool_weight = [points], [second], [heavy]
-    levels: list[_Level] = []
-    size, used = 2 * _LEAF, len(kept)
-    while nodes and size < 2 * len(kept):
-        level, new = _blocks(points, heavy, second, size, nodes, used, from_zero)
-        levels.append(level)
-        for pool, part in zip((pool_place, pool_extra, pool_weight), new, strict=True):
-            pool.append(part)
-        used += len(new[0])
-        size *= 2
-    row, node = _chosen(levels, at, count, points)
-    all_place, all_extra = np.concatenate(pool_place), np.concatenate(pool_extra)
-    rows, first = np.unique(row, return_index=True)
-    return Terms(
-        len(at),
-        rows,
-        first,
-        np.maximum(at[row] - all_place[node], 0.0),
-        np.concatenate(pool_weight)[node],
-        node,
-        all_place,
-        all_extra,
-    )
+    lags = np.zeros(len(kept)) if clear is None else clear[kept]
+    pool = [(points, second, heavy)]
+    rows, found = [], []
+    used = len(kept)
+    for group in _groups(second):
+        levels: list[Level] = []
+        size = 2 * _LEAF
+        while nodes and size < 2 * len(group):
+            level, new = blocks(
+                points[group],
+                heavy[group],
+                second[group],
+                lags[group],
+                size=size,
+                nodes=nodes,
+                used=used,
+                from_zero=from_zero,
+            )
+            levels.append(level)
+            pool.append(new)
+            used += len(new[0])
+            size *= 2
+        row, node = _chosen(levels, at, np.searchsorted(group, count, side="left"), points[group], group)
+        rows.append(row)
+        found.append(node)
+    places, extras, weights = (np.concatenate(part) for part in zip(*pool, strict=True))
+    every = np.concatenate(rows)
+    order = np.argsort(every, kind="stable")
+    row, node = every[order], np.concatenate(found)[order]
+    of_rows, first = np.unique(row, return_index=True)
+    lag = np.maximum(at[row] - places[node], 0.0)
+    return Terms(len(at), of_rows, first, lag, weights[node], node, places, extras)
 
 
-def _blocks(
-    points: np.ndarray, heavy: np.ndarray, second: np.ndarray, size: int, nodes: int, used: int, from_zero: bool
-) -> tuple[_Level, tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Blocks of `size` points, and the places, second coordinates and weights of their nodes."""
-    n = len(points)
-    first = np.arange(0, n, size)
-    last = np.minimum(first + size, n) - 1
-    index = np.minimum(first[:, None] + np.arange(size), n - 1)
-    present = (first[:, None] + np.arange(size)) < n
-    low, high = points[first], points[last]
-    middle, half = 0.5 * (low + high), np.maximum(0.5 * (high - low), 1e-300)
-    x = np.clip((points[index] - middle[:, None]) / half[:, None], -1.0, 1.0)
-    basis = _chebyshev(x, nodes)  # (nodes, blocks, size)
-    angle = (np.arange(nodes) + 0.5) * np.pi / nodes
-    at_nodes = np.cos(np.outer(angle, np.arange(nodes)))  # T_j at node n: (n, j)
-    spread = 2.0 / nodes * at_nodes * np.where(np.arange(nodes) == 0, 0.5, 1.0)
-    weight = np.where(present, heavy[index], 0.0)
-    e = second[index]
-    trend, node_e = _trend(basis, e, at_nodes)
-    bend = e - trend
-    shift = 0.5 * (bend.max(1) + bend.min(1))
-    bend, node_e = bend - shift[:, None], node_e + shift[:, None]
-    radius = np.abs(bend).max(1)
-    order = np.searchsorted(_BENDS, radius) + 1
-    usable = (e.max(1) - e.min(1) <= 2.0 * _RANGE) & (nodes * order < present.sum(1))
-    if from_zero:
-        usable &= high - low <= low
-    many = np.where(usable, nodes * order, 0)
-    begin = used + np.concatenate([[0], np.cumsum(many)[:-1]])
-    place_at = middle[:, None] + half[:, None] * np.cos(angle)
-    parts = [np.empty(int(many.sum())) for _ in range(3)]
-    for k in np.unique(order[usable]):
-        which = np.flatnonzero(usable & (order == k))
-        angle_k = (np.arange(k) + 0.5) * np.pi / k
-        at_k = np.cos(np.outer(angle_k, np.arange(k)))
-        spread_k = 2.0 / k * at_k * np.where(np.arange(k) == 0, 0.5, 1.0)
-        y = np.clip(bend[which] / np.maximum(radius[which], 1e-300)[:, None], -1.0, 1.0)
-        moment = np.einsum("jbs,ibs->bji", basis[:, which] * weight[which], _chebyshev(y, int(k)))
-        place_weight = np.einsum("nj,bji,ki->bnk", spread, moment, spread_k)
-        target = ((begin[which] - used)[:, None] + np.arange(nodes * k)).ravel()
-        parts[0][target] = np.repeat(place_at[which], k, axis=1).ravel()
-        parts[1][target] = (node_e[which][:, :, None] + radius[which][:, None, None] * np.cos(angle_k)).ravel()
-        parts[2][target] = place_weight.ravel()
-    return _Level(size, first, last, usable, begin, many), (parts[0], parts[1], parts[2])
+def _groups(second: np.ndarray) -> list[np.ndarray]:
+    """Points that share blocks: all of them, unless e swings further than a block may hold in many places.
 
-
-def _trend(basis: np.ndarray, e: np.ndarray, at_nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least-squares trend of e in each block, at its points and nodes: a polynomial where e is smooth, else a line.
-
-    A polynomial that swings between kinks would cost the sum more accuracy than the kinks do.
+    Then those whose e lies in the same interval share blocks.
     """
-    spread = e.max(1) - e.min(1)
-    flat = 0.5 * (e.max(1) + e.min(1))
-    if not spread.any():
-        return np.broadcast_to(flat[:, None], e.shape), np.broadcast_to(flat[:, None], (len(e), len(at_nodes)))
-    columns = basis.transpose(1, 2, 0)
-    square = columns.transpose(0, 2, 1) @ columns
-    square += 1e-13 * np.trace(square, axis1=1, axis2=2)[:, None, None] * np.eye(square.shape[1])
-    right = columns.transpose(0, 2, 1) @ (e - flat[:, None])[:, :, None]
-    solved = np.linalg.solve(square, right)
-    fitted = columns @ solved
-    miss = np.abs(fitted[:, :, 0] + flat[:, None] - e).max(1)
-    rough = (miss > 1e-5 * spread) | (np.abs(at_nodes @ solved).max((1, 2)) > 0.6 * spread)
-    if rough.any():
-        solved[rough] = 0.0
-        solved[rough, :2] = np.linalg.solve(square[rough, :2, :2], right[rough, :2])
-        fitted = columns @ solved
-    return fitted[:, :, 0] + flat[:, None], (at_nodes @ solved)[:, :, 0] + flat[:, None]
-
-
-def _chebyshev(x: np.ndarray, count: int) -> np.ndarray:
-    """T_0..T_{count-1} at x, along a new first axis."""
-    result = np.empty((count, *x.shape))
-    result[0] = 1.0
-    if count > 1:
-        result[1] = x
-    for j in range(2, count):
-        result[j] = 2.0 * x * result[j - 1] - result[j - 2]
-    return result
+    high = low = second
+    while len(high) > _SWINGS:
+        pairs = np.arange(0, len(high), 2)
+        high, low = np.maximum.reduceat(high, pairs), np.minimum.reduceat(low, pairs)
+        if np.count_nonzero(high - low > 2.0 * WIDEST) >= _SWINGS:
+            which = np.floor((second.max() - second) / (1.5 * WIDEST))
+            return [np.flatnonzero(which == each) for each in np.unique(which)]
+    return [np.arange(len(second))]
 
 
 def _chosen(
-    levels: list[_Level], at: np.ndarray, count: np.ndarray, points: np.ndarray
+    levels: list[Level], at: np.ndarray, count: np.ndarray, points: np.ndarray, index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs (observation, node), sorted by observation, from the largest blocks down."""
+    """Pairs (observation, node), from the largest blocks down; `index` numbers the points."""
+    if not levels:
+        return np.repeat(np.arange(len(at)), count), index[_ranges(np.zeros(len(at), dtype=np.int64), count)]
     found_row, found_node = [], []
-    if levels:
-        row, block = (part.ravel() for part in np.indices((len(at), len(levels[-1].first))))
-    else:
-        row = np.repeat(np.arange(len(at)), count)
-        return row, _ranges(np.zeros(len(at), dtype=np.int64), count)
+    row, block = (part.ravel() for part in np.indices((len(at), len(levels[-1].first))))
     for depth in range(len(levels) - 1, -1, -1):
         level = levels[depth]
         inside = level.first[block] < count[row]
         row, block = row[inside], block[inside]
-        extent = points[level.last[block]] - points[level.first[block]]
-        far = (level.last[block] < count[row]) & level.usable[block] & (extent <= at[row] - points[level.last[block]])
+        end = points[level.last[block]]
+        least = np.maximum(end - points[level.first[block]], level.clear[block])
+        far = (level.last[block] < count[row]) & level.usable[block] & (least <= at[row] - end)
         many = level.nodes[block[far]]
         found_row.append(np.repeat(row[far], many))
         found_node.append(_ranges(level.begin[block[far]], many))
@@ -220,10 +174,8 @@ def _chosen(
     begin = smallest.first[block]
     many = np.minimum(begin + smallest.size, count[row]) - begin
     found_row.append(np.repeat(row, many))
-    found_node.append(_ranges(begin, many))
-    every = np.concatenate(found_row)
-    order = np.argsort(every, kind="stable")
-    return every[order], np.concatenate(found_node)[order]
+    found_node.append(index[_ranges(begin, many)])
+    return np.concatenate(found_row), np.concatenate(found_node)
 
 
 def _ranges(begin: np.ndarray, many: np.ndarray) -> np.ndarray:
