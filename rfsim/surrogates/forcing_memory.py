@@ -10,14 +10,16 @@ from rfsim.checks import InputError, finite_number, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import effective_rate, largest_lr, learning_rate, observed_steps
-from rfsim.surrogates.kernel import kinks, memory_integrals
+from rfsim.surrogates.kernel import Integrals, kinks, memory_integrals
 from rfsim.surrogates.laws import Alternative, Parameter, register
+from rfsim.surrogates.many_cells import ManyCells, integrals, many_cells
 from rfsim.surrogates.pieces import Pieces, pieces
 
 PURE_POWER = 0.01
 """A `forcing_start` with which the forcing is a power of the clock from the first step on, to 1 % of the step."""
 _PER_FOLD = 24  # cells of the source per e-fold of the forcing clock
 _GAUSS = 0.5 * np.array([[1.0 - 3.0**-0.5], [1.0 + 3.0**-0.5]])  # places in a cell where its line meets the source
+_MANY = 1500  # cells from which few terms per observation are quicker than all kinks before it
 _START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
 _START_LAG = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.05, 0.02, 0.01)  # over the longest memory clock
 _START_Q_FORCING = (0.10, 0.20, 0.35, 0.55, 0.80, 1.2, 0.9, 0.6, 0.3)
@@ -31,6 +33,7 @@ class Path(NamedTuple):
     edges : (n+1,) memory clock of the edges of n cells.
     log_source : (2, n) log (tau + forcing clock) at Gauss's two points of each cell.
     rate : (2, n) injection rate there.
+    many : the same as few terms per observation, if the cells are many.
     """
 
     forcing: np.ndarray
@@ -38,6 +41,7 @@ class Path(NamedTuple):
     edges: np.ndarray
     log_source: np.ndarray
     rate: np.ndarray
+    many: ManyCells | None
 
 
 @register
@@ -155,13 +159,18 @@ class ForcingMemory:
         increment = np.where(moving, lr, 0.0) ** power
         rate = np.where(moving, np.where(moving, lr, 1.0) ** (injected - power), 0.0) / batch
         memory, forcing = intrinsic_time(increment), intrinsic_time(lr**forcing_power)
-        return _path(
+        start = positive_number("forcing_start", self.forcing_start)
+        path = _path(
             pieces(increment, rate),
             forcing[index],
             memory[index],
             lambda edge: np.interp(edge, memory, forcing),
-            positive_number("forcing_start", self.forcing_start),
+            start,
         )
+        if len(path.edges) <= _MANY:
+            return path
+        few = many_cells(path.memory, path.edges, path.rate, path.log_source, start=start if power == forcing_power else None)
+        return path._replace(many=few)
 
     def evaluate(
         self, values: np.ndarray, prepared: Path, *, gradient: bool = True
@@ -169,19 +178,16 @@ class ForcingMemory:
         """Loss (m,) and gradient (m, 7), or (m, 6) with a fixed q_K."""
         l_inf, a_f, q_f, a_0, a_1, c = values[:6]
         q = self.q_memory if self.q_memory is not None else values[6]
-        log_forcing, log_source = log_age(prepared.forcing, self.forcing_start), prepared.log_source
-        decay, source = np.exp(-q_f * log_forcing), np.exp(-q_f * log_source)
-        sources = [np.ones_like(source), source] + ([-log_source * source] if gradient else [])
-        changes = [_lines(prepared, one) for one in sources]
-        jumps, bends = (np.stack(parts, axis=1) for parts in zip(*changes, strict=True))
-        order = np.argsort(prepared.memory, kind="stable")
-        found = memory_integrals(prepared.memory[order], prepared.edges[:-1], jumps, bends, c, q, gradient=gradient)
-        back = np.argsort(order, kind="stable")
-        value = found.value[back]
+        log_forcing = log_age(prepared.forcing, self.forcing_start)
+        decay = np.exp(-q_f * log_forcing)
+        if prepared.many is None:
+            found = _kinked(prepared, q_f, c, q, gradient=gradient)
+        else:
+            found = integrals(prepared.many, q_f, c, q, gradient=gradient)
+        value, by_q, by_c = found
         loss = l_inf + a_f * decay + a_0 * value[:, 0] + a_1 * value[:, 1]
-        if not gradient or found.by_q is None or found.by_log_c is None:
+        if not gradient or by_q is None or by_c is None:
             return loss, None
-        by_q, by_c = found.by_q[back], found.by_log_c[back]
         columns = [
             np.ones_like(decay),
             decay,
@@ -238,7 +244,18 @@ def _path(
     slope = ((shape.right - shape.left) / np.diff(shape.edges))[which]
     rate = shape.left[which] + slope * (points - shape.edges[which])
     log_source = log_age(to_forcing(points.ravel()).reshape(points.shape), start)
-    return Path(forcing, memory, edges, log_source, rate)
+    return Path(forcing, memory, edges, log_source, rate, None)
+
+
+def _kinked(path: Path, q_f: float, c: float, q: float, *, gradient: bool) -> Integrals:
+    """Memory integrals from all kinks before each observation, with the sources 1, (tau+T)^(-q_F) and its derivative."""
+    source = np.exp(-q_f * path.log_source)
+    sources = [np.ones_like(source), source] + ([-path.log_source * source] if gradient else [])
+    jumps, bends = (np.stack(parts, axis=1) for parts in zip(*(_lines(path, one) for one in sources), strict=True))
+    order = np.argsort(path.memory, kind="stable")
+    found = memory_integrals(path.memory[order], path.edges[:-1], jumps, bends, c, q, gradient=gradient)
+    back = np.argsort(order, kind="stable")
+    return Integrals(*(None if part is None else part[back] for part in found))
 
 
 def _lines(path: Path, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
