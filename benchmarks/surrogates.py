@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from rfsim.logs import run
-from rfsim.schedules import Schedule, cosine, eight_one_one, warmed, wsd
+from rfsim.schedules import Schedule, cosine, eight_one_one, from_arrays, warmed, wsd
 from rfsim.surrogates import Law, law, law_record
 
 VALUES = {
@@ -26,7 +26,14 @@ VALUES = {
     "lr-fsl": [2.65, 8.0, 20.0, 0.45, 0.1, 20.0, 1.3],
     "elr-fsl": [2.65, 8.0, 20.0, 0.45, 0.1, 20.0, 1.3],
 }
-SHAPES = {"8-1-1": eight_one_one, "wsd": wsd, "cosine": cosine}
+
+
+def rough(steps: int, lr: float, batch: float) -> Schedule:
+    """An lr that is drawn anew at every step."""
+    return from_arrays(lr * np.exp(np.random.default_rng(0).normal(0.0, 0.3, steps)), batch)
+
+
+SHAPES = {"8-1-1": eight_one_one, "wsd": wsd, "cosine": cosine, "rough": rough}
 
 
 def schedule(shape: str, steps: int) -> Schedule:

@@ -23,11 +23,13 @@ def rates(kind, steps, rng):
         "polygon": np.interp(u, np.linspace(0.0, 1.0, 31), np.exp(rng.normal(0.0, 0.5, 31))),
         "pauses": np.where(rng.random(steps) < 0.3, 0.0, 1.0) * (1.1 - u),
         "stairs": 0.5 ** np.floor(5.0 * u),
+        "cyclic": 1.1 + np.sin(np.arange(steps) / 50.0),
+        "decades": 10.0 ** rng.uniform(-6.0, 0.0, steps),
     }[kind]
     return PEAK * shape * np.minimum(1.0, 10.0 * u)
 
 
-KINDS = ("constant", "cosine", "linear", "exponential", "noise", "polygon", "pauses", "stairs")
+KINDS = ("constant", "cosine", "linear", "exponential", "noise", "polygon", "pauses", "stairs", "cyclic", "decades")
 
 
 def literal(function, at, until, place, weight, extra):
@@ -103,6 +105,40 @@ def test_more_nodes_are_more_accurate_and_terms_grow_with_the_logarithm():
     assert errors[1] < 0.1 * errors[0]
     assert errors[2] < 0.1 * errors[1]
     assert errors[2] < 1e-8
+
+
+@pytest.mark.parametrize(("kind", "most"), [("noise", 1200), ("cyclic", 1200), ("pauses", 600), ("decades", 3000)])
+def test_rough_rates_need_few_terms(kind, most):
+    lr = rates(kind, 20_000, np.random.default_rng(0))
+    clock = np.concatenate([[0.0], np.cumsum(lr)])
+    until = np.linspace(1, 20_000, 40).astype(int)
+    drop, extra = -np.diff(lr, prepend=0.0), np.log(np.maximum(lr, 1e-60))
+    found = terms(clock[until], until, clock[:-1], drop, extra)
+    got = found.total(saturating(found.lag, found.extra[found.node]))
+    wanted, size = literal(saturating, clock[until], until, clock[:-1], drop, extra)
+    assert (np.abs(got - wanted) / size).max() < 1e-8
+    assert len(found.lag) < most * len(until)
+
+
+def test_totals_by_parts_are_the_totals():
+    lr = rates("noise", 3000, np.random.default_rng(2))
+    clock = np.concatenate([[0.0], np.cumsum(lr)])
+    until = np.r_[0, np.arange(5, 3000, 9), 0, 2999]
+    found = terms(clock[until], until, clock[:-1], lr, np.log(lr))
+    assert len(found.lag) > 2 * 2**14
+    values = saturating(found.lag, found.extra[found.node])
+    both = found.totals(lambda lag, weight, node: [weight * saturating(lag, found.extra[node]), weight])
+    np.testing.assert_allclose(both, [found.total(values), found.total(np.ones_like(values))], rtol=1e-13)
+    empty = terms(np.array([1.0]), np.array([0]), np.array([0.0]), np.ones(1))
+    assert empty.totals(lambda lag, weight, node: [weight, lag]).tolist() == [[0.0], [0.0]]
+
+
+def test_points_below_their_lag_are_terms_of_their_own():
+    place, at = np.arange(4000.0), np.array([4000.0])
+    found = terms(at, np.array([4000]), place, np.ones(4000), clear=np.where(place < 64, 1e9, 0.0))
+    single = np.flatnonzero(np.isin(found.node, np.arange(64)))
+    assert len(single) == 64
+    assert found.total(1.0 / (1.0 + found.lag))[0] == pytest.approx((1.0 / np.arange(2.0, 4002.0)).sum(), rel=1e-7)
 
 
 def test_observations_without_terms_sum_to_nothing():

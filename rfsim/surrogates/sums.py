@@ -3,8 +3,9 @@
 Every law of a loss curve has a memory sum_{j < n} w_j f(S - s_j, e_j): weights w_j and places s_j fixed by the
 schedule, a second coordinate e_j (the log of the lr, in laws that need it), and a function f with a few parameters.
 Over a block of steps that lies far behind the observation, f is smooth, and its sum is that of its interpolant: a few
-Chebyshev nodes with weights that depend on the schedule only. Blocks halve towards the observation; the nearest steps
-and all blocks of few steps are summed as they are. Nothing is assumed about the w_j: a jump is one term.
+Chebyshev nodes with weights that depend on the schedule only; where e jumps from step to step, these fill its range.
+Blocks halve towards the observation; the nearest steps and all blocks of few steps are summed as they are. Nothing is
+assumed about the w_j: a jump is one term.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rfsim.checks import whole_number
-from rfsim.surrogates.blocks import WIDEST, Level, blocks
+from rfsim.surrogates.blocks import WIDEST, Level, Nodes, levels_of
 
 _TOGETHER = 2**14  # terms handled together
 _LEAF = 8  # steps that are summed as they are
@@ -38,9 +39,7 @@ class Terms(NamedTuple):
     place: np.ndarray
     extra: np.ndarray
 
-    def totals(
-        self, function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]]
-    ) -> np.ndarray:
+    def totals(self, function: Callable[[np.ndarray, np.ndarray, np.ndarray], Sequence[np.ndarray]]) -> np.ndarray:
         """Sums (k, m) of each of the k arrays that `function` makes of lags, weights and nodes, all per term.
 
         It is called for the terms of a few observations at a time, so that its arrays stay in the cache.
@@ -96,31 +95,17 @@ def terms(
     nodes = whole_number("nodes", nodes, least=0)
     kept = np.flatnonzero(weight != 0.0)
     at, count = np.asarray(at, dtype=np.float64), np.searchsorted(kept, until, side="left")
-    points, heavy = place[kept], weight[kept]
-    second = np.zeros(len(kept)) if extra is None else extra[kept]
+    points = Nodes(place[kept], np.zeros(len(kept)) if extra is None else extra[kept], weight[kept])
     lags = np.zeros(len(kept)) if clear is None else clear[kept]
-    pool = [(points, second, heavy)]
-    rows, found = [], []
-    used = len(kept)
-    for group in _groups(second):
+    pool, rows, found, used = [points], [], [], len(kept)
+    for group in _groups(points.extra):
+        some = Nodes(*(part[group] for part in points))
         levels: list[Level] = []
-        size = 2 * _LEAF
-        while nodes and size < 2 * len(group):
-            level, new = blocks(
-                points[group],
-                heavy[group],
-                second[group],
-                lags[group],
-                size=size,
-                nodes=nodes,
-                used=used,
-                from_zero=from_zero,
-            )
-            levels.append(level)
+        if nodes and len(group) > _LEAF:
+            levels, new = levels_of(some, lags[group], smallest=2 * _LEAF, nodes=nodes, used=used, from_zero=from_zero)
             pool.append(new)
-            used += len(new[0])
-            size *= 2
-        row, node = _chosen(levels, at, np.searchsorted(group, count, side="left"), points[group], group)
+            used += len(new.place)
+        row, node = _chosen(levels, at, np.searchsorted(group, count, side="left"), some.place, group)
         rows.append(row)
         found.append(node)
     places, extras, weights = (np.concatenate(part) for part in zip(*pool, strict=True))
@@ -161,7 +146,7 @@ def _chosen(
         row, block = row[inside], block[inside]
         end = points[level.last[block]]
         least = np.maximum(end - points[level.first[block]], level.clear[block])
-        far = (level.last[block] < count[row]) & level.usable[block] & (least <= at[row] - end)
+        far = (level.last[block] < count[row]) & (level.nodes[block] > 0) & (least <= at[row] - end)
         many = level.nodes[block[far]]
         found_row.append(np.repeat(row[far], many))
         found_node.append(_ranges(level.begin[block[far]], many))
