@@ -171,7 +171,9 @@ class ForcingMemory:
         )
         if len(path.edges) <= _MANY:
             return path
-        few = many_cells(path.memory, path.edges, path.rate, path.log_source, start=start if power == forcing_power else None)
+        few = many_cells(
+            path.memory, path.edges, path.rate, path.log_source, start=start if power == forcing_power else None
+        )
         return path._replace(many=few)
 
     def evaluate(
@@ -250,7 +252,7 @@ def _path(
 
 
 def _kinked(path: Path, q_f: float, c: float, q: float, *, gradient: bool) -> Integrals:
-    """Memory integrals from all kinks before each observation, with the sources 1, (tau+T)^(-q_F) and its derivative."""
+    """Memory integrals from all kinks before each row, with the sources 1, (tau+T)^(-q_F) and its derivative."""
     source = np.exp(-q_f * path.log_source)
     sources = [np.ones_like(source), source] + ([-path.log_source * source] if gradient else [])
     jumps, bends = (np.stack(parts, axis=1) for parts in zip(*(_lines(path, one) for one in sources), strict=True))
