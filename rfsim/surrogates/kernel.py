@@ -94,19 +94,22 @@ def antiderivatives(lag: np.ndarray, c: float, q: float, *, gradient: bool = Tru
     a = 1.0 - q
     log = np.log1p(scaled)
     first, second = _divided(log, a), _divided(log, a + 1.0)
-    once = first / c
-    found = [once, ((1.0 + scaled) * first - second) / c**2]
-    if gradient:
-        d_first, d_second = _divided_slope(log, a, first), _divided_slope(log, a + 1.0, second)
-        # K1 = f(c x)/c and K2 = f2(c x)/c^2, so the derivative in log c is x k(x) - K1 and x K1 - 2 K2
-        kernel = (1.0 + a * first) / (1.0 + scaled)
-        found += [
-            -d_first / c,
-            -((1.0 + scaled) * d_first - d_second) / c**2,
-            lag * kernel - once,
-            lag * once - 2.0 * found[1],
-        ]
-    return found
+    once, grown = first / c, 1.0 + scaled
+    twice = grown * first
+    twice -= second
+    twice /= c**2
+    if not gradient:
+        return [once, twice]
+    d_first, d_second = _divided_slope(log, a, first), _divided_slope(log, a + 1.0, second)
+    d_second -= grown * d_first
+    d_second /= c**2
+    d_first /= -c
+    # K1 = f(c x)/c and K2 = f2(c x)/c^2, so the derivative in log c is x k(x) - K1 and x K1 - 2 K2
+    kernel = 1.0 + a * first
+    kernel /= grown
+    kernel *= lag
+    kernel -= once
+    return [once, twice, d_first, d_second, kernel, lag * once - 2.0 * twice]
 
 
 def _short(lag: np.ndarray, scaled: np.ndarray, q: float, gradient: bool) -> list[np.ndarray]:
