@@ -5,12 +5,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from rfsim.surrogates.laws import Law, parameter_names
-from rfsim.surrogates.uncertainty import root
+from rfsim.surrogates.uncertainty import Spread, root
 
 
 class Derived(NamedTuple):
-    """A quantity made of the parameters: its value and its derivatives (k,) in them."""
+    """A multiple of one amplitude: the name of this, the value, and its derivatives (k,) in the parameters."""
 
+    amplitude: str
     value: float
     slopes: np.ndarray
 
@@ -45,7 +46,8 @@ class Criteria(NamedTuple):
 def kernel_tails(law: Law[Any], values: np.ndarray, rate: str, exponent: float | None) -> dict[str, Derived]:
     """A_0 / c^q and A_1 / c^q: the strength of the tail A (c x)^(-q) of a memory kernel A (1 + c x)^(-q).
 
-    Runs that are long compared with 1/c fix this tail; A and c themselves slide along it.
+    Observations that lie far behind the changes of the lr, compared with 1/c, see this tail only, along which A and c
+    slide; those that resolve 1/c determine A and c, and these products no better.
 
     Parameters
     ----------
@@ -62,28 +64,28 @@ def kernel_tails(law: Law[Any], values: np.ndarray, rate: str, exponent: float |
         slopes[at] = -q * value / c
         if exponent is None:
             slopes[names.index("q_K")] = -np.log(c) * value
-        found[f"{amplitude} / {rate}^q_K"] = Derived(float(value), slopes)
+        found[f"{amplitude} / {rate}^q_K"] = Derived(amplitude, float(value), slopes)
     return found
 
 
-def estimates(
-    law: Law[Any], values: np.ndarray, covariance: np.ndarray, samples: np.ndarray | None
-) -> dict[str, Estimate]:
+def estimates(law: Law[Any], values: np.ndarray, found: Spread, samples: np.ndarray | None) -> dict[str, Estimate]:
     """The derived quantities of a law with standard errors: of the samples (b, k), else by the delta method.
 
-    Empty for a law that has none. Source: theory, section 7.6.
+    Without those whose amplitude is on a bound; empty for a law that has none. Source: theory, section 7.6.
     """
     if not isinstance(law, Deriving):
         return {}
-    found = {}
+    result = {}
     drawn = None if samples is None else [law.derived(one) for one in samples]
-    for name, (value, slopes) in law.derived(values).items():
+    for name, (amplitude, value, slopes) in law.derived(values).items():
+        if amplitude in found.at_bound:
+            continue
         if drawn is None:
-            error = float(np.linalg.norm(slopes @ root(covariance)))
+            error = float(np.linalg.norm(slopes @ root(found.covariance)))
         else:
             error = float(np.std([one[name].value for one in drawn], ddof=1))
-        found[name] = Estimate(value, error)
-    return found
+        result[name] = Estimate(value, error)
+    return result
 
 
 def criteria(residuals: np.ndarray, free: int) -> Criteria:

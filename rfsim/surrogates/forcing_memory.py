@@ -137,7 +137,7 @@ class ForcingMemory:
         )
 
     def derived(self, values: np.ndarray) -> dict[str, Derived]:
-        """A_0 / c_K^q_K and A_1 / c_K^q_K: runs fix the tail of the memory better than its amplitude and its rate."""
+        """A_0 / c_K^q_K and A_1 / c_K^q_K, the strength of the tail of the memory: see `kernel_tails`."""
         return kernel_tails(self, values, "c_K", self.q_memory)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Path:

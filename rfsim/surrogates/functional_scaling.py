@@ -103,7 +103,7 @@ class FunctionalScaling:
         return (Alternative("A_1 = 0", self, {"A_1": 0.0}),)
 
     def derived(self, values: np.ndarray) -> dict[str, Derived]:
-        """A_0 / c_4^q_K and A_1 / c_4^q_K: runs fix the tail of the memory better than its amplitude and its rate."""
+        """A_0 / c_4^q_K and A_1 / c_4^q_K, the strength of the tail of the memory: see `kernel_tails`."""
         return kernel_tails(self, values, "c_4", self.q_memory)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Falls:

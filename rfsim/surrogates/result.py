@@ -101,7 +101,7 @@ class FitResult:
     @property
     def derived(self) -> dict[str, Estimate]:
         """What the law makes of its parameters, such as "A_0 / c_K^q_K", by name; empty for most laws."""
-        return estimates(self.law, self.values, self.spread.covariance, self.samples)
+        return estimates(self.law, self.values, self.spread, self.samples)
 
     @property
     def criteria(self) -> Criteria:
