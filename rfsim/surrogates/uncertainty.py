@@ -150,7 +150,8 @@ def profile_interval(
     centre = float(np.log(values[place])) if log else float(values[place])
     width = float(np.sqrt(found.covariance[place, place])) / (values[place] if log else 1.0)
     if not width > 0.0:
-        width = 0.5 if log else max(abs(centre), 1e-8 * (high - low)) * 0.1
+        declared = float(coordinates.high[place] - coordinates.low[place])
+        width = 0.5 if log else max(abs(centre), 1e-8 * declared) * 0.1
     fixed = {one: float(coordinates.fixed[i]) for i, one in enumerate(coordinates.names) if not coordinates.free[i]}
     ends = (np.log(low) if log and low > 0.0 else low, np.log(high) if log else high)
 
