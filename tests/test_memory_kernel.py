@@ -83,6 +83,38 @@ def test_values_and_derivatives(c, q):
                     assert abs(mine[row, 0] - (up - down) / (2 * h)) <= 2e-12 * scale * max(1.0, 1.0 / q)
 
 
+def check(c, q, edges, left, right, at, tolerance):
+    """Values and derivatives to a share of the sum of the absolute values of their parts."""
+    found, shape = evaluate(edges, left, right, at, c, q), kinks(edges, left, right)
+    with mp.workdps(60):
+        h = mp.mpf(10) ** -12
+        for row, t in enumerate(at):
+            scale = float(magnitude(t, shape, mp.mpf(c), mp.mpf(q)))
+            exact = literal(t, edges, left, right, mp.mpf(c), mp.mpf(q))
+            by_q = [literal(t, edges, left, right, mp.mpf(c), mp.mpf(q) + s * h) for s in (1, -1)]
+            by_c = [literal(t, edges, left, right, c * mp.exp(s * h), mp.mpf(q)) for s in (1, -1)]
+            assert abs(found.value[row, 0] - exact) <= tolerance * scale
+            for mine, (up, down) in ((found.by_q, by_q), (found.by_log_c, by_c)):
+                assert abs(mine[row, 0] - (up - down) / (2 * h)) <= tolerance * scale * max(1.0, 1.0 / q)
+
+
+@pytest.mark.parametrize("q", [0.5, 0.9, 1.1, 1.9, 2.1, 7.5])
+@pytest.mark.parametrize("c", [0.003, 0.02, 0.05, 0.08, 0.099])
+def test_on_both_sides_of_the_power_series(c, q):
+    """c T (1 + q) up to .099, where the series in c x ends, and from .101 on, where differences take over."""
+    edges, left, right = np.array([0.0, 0.3, 1.0]), np.array([1.0, 0.2]), np.array([0.7, 0.5])
+    for reach in (c, c + 2e-3):
+        check(reach / (1.0 + q), q, edges, left, right, np.array([0.4, 1.0]), 1e-13)
+
+
+@pytest.mark.parametrize("q", [0.9, 0.98, 1.02, 1.1, 1.9, 2.1])
+@pytest.mark.parametrize("log", [0.3, 0.49, 0.51, 2.0, 4.9, 5.1])
+def test_derivatives_on_both_sides_of_the_series_in_the_exponent(log, q):
+    """(1 - q) log(1 + c T) and (2 - q) log(1 + c T) around .05, where the divided differences leave their series."""
+    edges, left, right = np.array([0.0, 0.01, 1.0]), np.array([1.0, 0.6]), np.array([0.8, 0.5])
+    check(float(np.expm1(log)), q, edges, left, right, np.array([0.5, 1.0]), 1e-13)
+
+
 @pytest.mark.parametrize(("c", "q"), [(1e-3, 0.02), (0.3, 1.0), (5.0, 1.7), (40.0, 2.0), (1e4, 12.0)])
 def test_the_witness_is_the_integral(c, q):
     """The closed form used above against numeric integration, which knows the kernel only."""

@@ -6,7 +6,7 @@
 from rfsim.surrogates.comparison import Comparison, compare
 from rfsim.surrogates.final_loss import FinalLoss, points, read_points
 from rfsim.surrogates.final_loss_fit import fit_points
-from rfsim.surrogates.fitting import FitWarning, fit
+from rfsim.surrogates.fitting import fit
 from rfsim.surrogates.forcing_memory import ForcingMemory
 from rfsim.surrogates.functional_scaling import FunctionalScaling
 from rfsim.surrogates.laws import Law, Parameter, law, law_names, law_record
@@ -17,6 +17,7 @@ from rfsim.surrogates.result import FitResult, Prediction
 from rfsim.surrogates.run_record import RunRecord
 from rfsim.surrogates.schedule_design import Design, design
 from rfsim.surrogates.synthetic import log_of_law, training_log, write_log
+from rfsim.surrogates.uncertainty import FitWarning
 
 __all__ = [
     "Comparison",

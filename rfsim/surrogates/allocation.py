@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtri
 
 from rfsim.checks import FloatArray, InputError, finite_number, non_negative_number, positive_number
 from rfsim.surrogates.final_loss import FinalLoss
@@ -196,52 +195,32 @@ def break_even(
 
 
 def optimum_spread(
-    values: object,
-    compute: float,
-    *,
-    samples: np.ndarray | None = None,
-    covariance: np.ndarray | None = None,
-    level: float = 0.95,
-    kc: float = 6.0,
+    values: object, compute: float, *, samples: np.ndarray, level: float = 0.95, kc: float = 6.0
 ) -> dict[str, Spread]:
     """How certain "model_size" N*, "tokens" D* and the exponent "size_exponent" of N* are at a budget.
 
     Parameters
     ----------
-    samples : (R, 5) refitted values (`bootstrap`): standard errors of the logarithms and percentiles; or else
-    covariance : (5, 5) of E, log A, log B, alpha, beta: derivatives of the closed form, and the interval of a normal
-        logarithm. In A and B themselves, which fits leave uncertain by large factors, the form is too curved for this;
-        and they are so correlated with the exponents that the diagonal alone is of no use.
+    samples : (R, 5) refitted values (`bootstrap`), which give standard errors of the logarithms and percentiles. A and
+        B are uncertain by large factors and tied to the exponents, so that no errors of single values would do.
     level : of the interval, between 0 and 1.
 
     Raises
     ------
-    InputError : unless one of samples and covariance is given, in its shape.
+    InputError : for samples of another shape, or a level outside (0, 1).
     """
-    checked, budget = _checked(values), positive_number("compute", compute)
-    if (samples is None) == (covariance is None):
-        raise InputError("one of samples and covariance must be given, got both or none; pass bootstrap(fit)")
+    checked, pairs = _checked(values), positive_number("compute", compute) / positive_number("kc", kc)
     level = positive_number("level", level)
     if level >= 1.0:
         raise InputError(f"level must be below 1, got {level:g}; pass for example 0.95")
-    centre = _logs(checked, budget / positive_number("kc", kc))
-    if samples is not None:
-        drawn = np.asarray(samples, dtype=np.float64)
-        if drawn.ndim != 2 or drawn.shape[1] != 5 or len(drawn) < 2:
-            raise InputError(f"samples must have the shape (R, 5) with R >= 2, got {drawn.shape}; pass bootstrap(fit)")
-        logs = np.stack([_logs(_checked(one), budget / kc) for one in drawn])
-        error = logs.std(axis=0, ddof=1)
-        low, high = np.percentile(logs, [50.0 * (1.0 - level), 50.0 * (1.0 + level)], axis=0)
-    else:
-        square = np.asarray(covariance, dtype=np.float64)
-        if square.shape != (5, 5) or not np.isfinite(square).all():
-            raise InputError(f"covariance must be finite with the shape (5, 5), got {square.shape}; pass one per value")
-        slopes = _slopes(checked, budget / kc)
-        error = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", slopes, square, slopes), 0.0))
-        reach = float(ndtri(0.5 * (1.0 + level)))
-        low, high = centre - reach * error, centre + reach * error
+    drawn = np.asarray(samples, dtype=np.float64)
+    if drawn.ndim != 2 or drawn.shape[1] != 5 or len(drawn) < 2:
+        raise InputError(f"samples must have the shape (R, 5) with R >= 2, got {drawn.shape}; pass bootstrap(fit)")
+    logs = np.stack([_logs(_checked(one), pairs) for one in drawn])
+    error = logs.std(axis=0, ddof=1)
+    low, high = np.percentile(logs, [50.0 * (1.0 - level), 50.0 * (1.0 + level)], axis=0)
     names = ("model_size", "tokens", "size_exponent")
-    rows = zip(names, np.exp(centre), error, np.exp(low), np.exp(high), strict=True)
+    rows = zip(names, np.exp(_logs(checked, pairs)), error, np.exp(low), np.exp(high), strict=True)
     return {name: Spread(float(at), float(e), float(a), float(b)) for name, at, e, a, b in rows}
 
 
@@ -250,24 +229,6 @@ def _logs(values: FloatArray, pairs: float) -> FloatArray:
     _, by_size, by_tokens, alpha, beta = values
     size = (np.log(alpha * by_size / (beta * by_tokens)) + beta * np.log(pairs)) / (alpha + beta)
     return np.array([size, np.log(pairs) - size, np.log(beta / (alpha + beta))])
-
-
-def _slopes(values: FloatArray, pairs: float) -> FloatArray:
-    """Derivatives (3, 5) of `_logs` by E, log A, log B, alpha, beta."""
-    _, _, _, alpha, beta = values
-    both = alpha + beta
-    size = _logs(values, pairs)[0]
-    row = np.array(
-        [
-            0.0,
-            1.0,
-            -1.0,
-            1.0 / alpha - size,
-            -1.0 / beta - size + np.log(pairs),
-        ]
-    )
-    power = np.array([0.0, 0.0, 0.0, -1.0 / both, 1.0 / beta - 1.0 / both])
-    return np.stack([row / both, -row / both, power])
 
 
 def _checked(values: object) -> FloatArray:

@@ -12,10 +12,11 @@ from rfsim.checks import InputError, RunError
 from rfsim.logs import Run, run
 from rfsim.schedules import constant
 from rfsim.surrogates import laws
-from rfsim.surrogates.fitting import HUBER, FitWarning, fit
+from rfsim.surrogates.fitting import HUBER, fit
 from rfsim.surrogates.laws import Law
 from rfsim.surrogates.result import FitResult
 from rfsim.surrogates.transfer import Transfer, moving_rows, transfer
+from rfsim.surrogates.uncertainty import FitWarning
 
 LAWS = (
     "forcing-memory",

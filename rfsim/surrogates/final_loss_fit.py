@@ -32,7 +32,8 @@ class PointsFit:
     points, method, delta : what was fitted and how. values : (5,) E, A, B, alpha, beta.
     scale : of the residuals: 1 with "huber", fitted with "free-scale".
     objective : sum of Huber's rho of the log residuals, or the negative log likelihood with "free-scale".
-    share : share of the starts that ended at this optimum.
+    share : share of the starts that ended at the optimum of Huber's loss; "free-scale" goes on from there, and finds
+        the nearest optimum of its own.
     """
 
     points: Points

@@ -1,7 +1,9 @@
 """The record of a fit file, checked entry by entry before a result is made of it."""
 
+import json
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,32 @@ from rfsim.surrogates.laws import Law
 from rfsim.surrogates.run_record import NUMBERS
 
 WINDOWS = ("all", "last-decade")
+
+
+def read_record(source: str | Path, wanted: str) -> dict[str, Any]:
+    """The record in the text of a fit file, or in the file at a path, if its format is the one wanted.
+
+    Raises
+    ------
+    InputError : for a file that cannot be read, text that is not JSON, or another format.
+    """
+    text = str(source)
+    if not text.lstrip().startswith("{"):
+        try:
+            text = Path(source).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            told = getattr(error, "strerror", None) or "it is not text"
+            raise InputError(f"fit file {source} cannot be read ({told}); give a file of rfsim fit") from error
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"this is not a fit of rfsim ({error}); make one with rfsim fit --out") from error
+    found = record.get("format") if isinstance(record, dict) else None
+    if not isinstance(record, dict) or found != wanted:
+        raise InputError(
+            f"this is not a fit of rfsim: format must be {wanted!r}, got {found!r}; make one with rfsim fit --out"
+        )
+    return record
 
 
 def checked_record(record: object) -> Law[Any]:
@@ -34,6 +62,8 @@ def checked_record(record: object) -> Law[Any]:
     for name in ("objective", "huber", "share"):
         _entry(whole, name, "a number of at least 0", lambda x: _real(x) and x >= 0)
     _entry(whole, "starts", "a whole number", _whole)
+    if not isinstance(whole.get("converged", True), bool):  # files of earlier versions do not have it
+        raise _wrong("converged", "true or false", whole["converged"])
     _entry(whole, "window", " or ".join(WINDOWS), lambda x: x in WINDOWS)
     fixed = _entry(whole, "fixed", "an object", lambda x: isinstance(x, dict))
     for name, value in fixed.items():

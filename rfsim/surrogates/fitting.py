@@ -1,7 +1,7 @@
 """Fit a law to runs: many starts, one optimum, and what the data say about it."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, resi
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult
 from rfsim.surrogates.run_record import RunRecord
-from rfsim.surrogates.uncertainty import Spread, spread, student_width
+from rfsim.surrogates.uncertainty import FitWarning, Spread, spread, student_width
 
 HUBER = 1e-3  # width of Huber's loss on log residuals
 _WIDER = 10.0  # the descent passes through this multiple of the width
@@ -22,10 +22,6 @@ _SAME = 1e-6  # objectives closer than this, relative, are one optimum
 _EXACT = 1e-6  # so are those of residuals below this multiple of the width: the law goes through the rows
 _LEAST = 1e-16  # smaller widths of Huber's loss, and losses, leave the range of the arithmetic
 _WINDOWS = ("all", "last-decade")
-
-
-class FitWarning(UserWarning):
-    """A fit that is not to be trusted as it stands: few starts agree, or a parameter is not determined."""
 
 
 def fit(
@@ -57,13 +53,19 @@ def fit(
 
     Raises
     ------
-    InputError : without runs, with no more rows than free parameters or none of these, for unknown parameters or
-        windows, or starts that are not finite.
+    InputError : without runs or for something else in their place, with no more rows than free parameters or none of
+        these, for unknown parameters or windows, or starts that are not finite.
     RunError : if no start leads anywhere finite.
 
     Source: theory, section 7.6.
     """
-    chosen = [runs] if isinstance(runs, Run) else list(runs)
+    chosen = list(runs) if isinstance(runs, Iterable) else [runs]
+    for one in chosen:
+        if not isinstance(one, Run):
+            raise InputError(
+                f"runs must be a run or several, as rfsim.logs reads them, got {type(one).__name__}; final losses at "
+                f"(N, D) go to fit_points"
+            )
     if not chosen:
         raise InputError("runs is empty; give at least one run to fit")
     if not hasattr(law, "evaluate"):
@@ -108,6 +110,7 @@ def fit(
         fixed=held,
         starts=len(begin),
         share=share,
+        converged=best.converged,
         runs=records,
         rival=_rival(best, others, found),
         data=data,

@@ -10,6 +10,7 @@ from rfsim.checks import InputError, finite_number, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import effective_rate, largest_lr, learning_rate, observed_steps
+from rfsim.surrogates.derived import Derived, kernel_tails
 from rfsim.surrogates.kernel import Integrals, kinks, memory_integrals
 from rfsim.surrogates.laws import Alternative, Parameter, register
 from rfsim.surrogates.many_cells import ManyCells, integrals, many_cells
@@ -120,9 +121,12 @@ class ForcingMemory:
         """
         if self.lr_unit is not None and self.batch_unit is not None:
             return self
-        lr = largest_lr(runs) if not self.effective else max(float(self.rate(run).max()) for run in runs)
+        lr = largest_lr(runs)
+        if self.effective:
+            lr = max(float(self.rate(run).max(initial=0.0)) for run in runs)
         batch = float(np.median(np.concatenate([np.asarray(run.schedule.batch) for run in runs])))
-        return replace(self, lr_unit=self.lr_unit or lr, batch_unit=self.batch_unit or batch)
+        units = lr if self.lr_unit is None else self.lr_unit, batch if self.batch_unit is None else self.batch_unit
+        return replace(self, lr_unit=units[0], batch_unit=units[1])
 
     def rate(self, run: Run) -> np.ndarray:
         """The lr of every step (N,), or lr over norm: what eta stands for."""
@@ -137,6 +141,10 @@ class ForcingMemory:
             Alternative(start, other, {}),
             Alternative(f"{start}, A_1 = 0", other, held),
         )
+
+    def derived(self, values: np.ndarray) -> dict[str, Derived]:
+        """A_0 / c_K^q_K and A_1 / c_K^q_K, the strength of the tail of the memory: see `kernel_tails`."""
+        return kernel_tails(self, values, "c_K", self.q_memory)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Path:
         """Clocks at the rows of the run (or at steps `at`), and its injection as few linear pieces.

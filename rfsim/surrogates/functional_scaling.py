@@ -10,6 +10,7 @@ from rfsim.checks import InputError, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.changes import largest_lr, learning_rate, lr_drops, moving_clock, observed_steps
+from rfsim.surrogates.derived import Derived, kernel_tails
 from rfsim.surrogates.kernel import _divided, _divided_slope
 from rfsim.surrogates.laws import Alternative, Parameter, register, values_of
 from rfsim.surrogates.sums import Terms, terms
@@ -100,6 +101,10 @@ class FunctionalScaling:
     def alternatives(self) -> tuple[Alternative, ...]:
         """A source that does not follow the power of the clock."""
         return (Alternative("A_1 = 0", self, {"A_1": 0.0}),)
+
+    def derived(self, values: np.ndarray) -> dict[str, Derived]:
+        """A_0 / c_4^q_K and A_1 / c_4^q_K, the strength of the tail of the memory: see `kernel_tails`."""
+        return kernel_tails(self, values, "c_4", self.q_memory)
 
     def prepare(self, run: Run, at: np.ndarray | None = None) -> Falls:
         """Clock at the rows of the run (or at steps `at`, from 1 on), and the changes of its lr.

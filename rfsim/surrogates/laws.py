@@ -17,7 +17,8 @@ class Parameter:
     """One parameter of a law.
 
     name : as in the equation of the law.
-    low, high : bounds within which it is fitted, low < high.
+    low, high : bounds within which it is fitted, low < high. An amplitude that is fitted at the centre of the data
+        (`Law.centres`) keeps its sign only: its fit may end outside, and says so.
     unit : in words, such as "loss" or "1 / clock".
     meaning : in words.
     log : fitted through its logarithm (a positive scale or exponent); else through its value.

@@ -24,6 +24,9 @@ class Coordinates:
 
     A parameter marked `log` moves through its logarithm; an amplitude A with exponent q and centre log x0 moves as
     a = A x0^(-q), so that a and q are nearly uncorrelated; a fixed one does not move.
+
+    low, high : (k,) declared bounds of the values. bottom, top : (k,) those that a fit keeps: the same, but a centred
+        amplitude keeps its sign only, since a bound of A is none of a.
     """
 
     def __init__(self, law: Law[Any], centres: dict[str, tuple[str, float]], fixed: dict[str, float]) -> None:
@@ -39,11 +42,15 @@ class Coordinates:
         self.centred = [
             (self.names.index(name), self.names.index(exponent), centre) for name, (exponent, centre) in centres.items()
         ]
+        self.bottom, self.top = self.low.copy(), self.high.copy()
+        for amplitude, _, _ in self.centred:
+            self.bottom[amplitude] = 0.0 if self.log[amplitude] or self.low[amplitude] >= 0.0 else -np.inf
+            self.top[amplitude] = np.inf
 
     def inside(self, values: np.ndarray) -> np.ndarray:
-        """Values moved strictly inside the bounds."""
+        """Values moved strictly inside the bounds that a fit keeps."""
         edge = np.where(self.log, self.low * 1e-9, 1e-12 * np.maximum(np.abs(self.low), 1e-6))
-        return np.clip(np.where(self.free, values, self.fixed), self.low + edge, self.high - edge)
+        return np.clip(np.where(self.free, values, self.fixed), self.bottom + edge, self.top - edge)
 
     def to(self, values: np.ndarray) -> np.ndarray:
         """Coordinates of the free parameters."""
@@ -74,12 +81,10 @@ class Coordinates:
         return values, slope[:, self.free]
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the coordinates; a centred amplitude is bounded on the side of its sign only."""
-        low, high = self.low.copy(), self.high.copy()
-        low[self.log], high[self.log] = np.log(np.maximum(low[self.log], 1e-300)), np.log(high[self.log])
-        for amplitude, _, _ in self.centred:
-            low[amplitude] = 0.0 if not self.log[amplitude] and self.low[amplitude] >= 0.0 else -np.inf
-            high[amplitude] = np.inf
+        """Bounds of the coordinates."""
+        low, high = self.bottom.copy(), self.top.copy()
+        with np.errstate(divide="ignore"):  # the log of a scale that only keeps its sign has no lower end
+            low[self.log], high[self.log] = np.log(low[self.log]), np.log(high[self.log])
         return low[self.free], high[self.free]
 
 

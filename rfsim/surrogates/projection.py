@@ -66,7 +66,7 @@ def project(
             found = nnls(both / scale, wanted)[0] / scale if both.shape[1] else np.zeros(0)
             amplitudes = found[: linear.sum()].copy()
             amplitudes[signed[linear]] -= found[linear.sum() :]
-            values[linear] = np.clip(amplitudes, coordinates.low[linear], coordinates.high[linear])
+            values[linear] = np.clip(amplitudes, coordinates.bottom[linear], coordinates.top[linear])
             loss, gradient = _stacked(law, values, data)
             used = design[:, amplitudes != 0.0]
             slope = gradient[:, moving] * np.where(log, values[moving], 1.0) * share[:, None]

@@ -143,7 +143,7 @@ class EffectiveRateScaling(_RateScaling):
     """L_k = L_inf + C_1 (B_1 + t_k)^(-a_1) + C_2 sum_{j <= k} (B_2 + t_k - t_j)^(-a_2) rate_j^2, rate = lr/norm.
 
     t_k is the sum of the rate over the updates up to k, k itself included; the observation after update k has seen
-    them all. The sum runs over all updates and is evaluated with few terms per observation, to about 1e-8 of its
+    them all. The sum runs over all updates and is evaluated with few terms per observation, to 1e-7 of its
     value. norm is that of the parameters (or of the update, whichever the run holds): the law depends on the run
     through the ratio alone.
 

@@ -14,7 +14,8 @@ from rfsim.provenance import json_ready, versions, write_text
 from rfsim.schedules import Schedule, recorded_steps
 from rfsim.surrogates import laws
 from rfsim.surrogates.alternatives import Alternatives, fitted_forms
-from rfsim.surrogates.fit_file import checked_record
+from rfsim.surrogates.derived import Criteria, Estimate, criteria, estimates
+from rfsim.surrogates.fit_file import checked_record, read_record
 from rfsim.surrogates.laws import Law
 from rfsim.surrogates.objective import Coordinates, Data
 from rfsim.surrogates.run_record import RunRecord, as_run, norm_for
@@ -58,6 +59,7 @@ class FitResult:
     ----------
     law : the law with its options and units. values : (k,) parameters in its order. spread : local uncertainty.
     objective : sum of Huber's rho of the log residuals, r^2/2 within `huber`, huber (|r| - huber/2) beyond.
+    converged : False if the descent to the optimum ran into its limit of evaluations.
     window, fixed : rows used and parameters held. starts, share : number of starts and share that reach the optimum.
     rival : (k,) parameters of another optimum that the data do not reject at 95 %, or None: intervals and bands are
         about the best optimum alone.
@@ -79,6 +81,7 @@ class FitResult:
     samples: np.ndarray | None = None
     rival: np.ndarray | None = None
     alternatives: Alternatives | None = field(default=None, compare=False)
+    converged: bool = True
     data: Data | None = field(default=None, compare=False)
     sources: tuple[Run, ...] | None = field(default=None, compare=False)
 
@@ -94,6 +97,17 @@ class FitResult:
         if self.samples is not None:
             error = np.std(self.samples, axis=0, ddof=1)
         return dict(zip(laws.parameter_names(self.law), error.tolist(), strict=True))
+
+    @property
+    def derived(self) -> dict[str, Estimate]:
+        """What the law makes of its parameters, such as "A_0 / c_K^q_K", by name; empty for most laws."""
+        return estimates(self.law, self.values, self.spread, self.samples)
+
+    @property
+    def criteria(self) -> Criteria:
+        """AIC and BIC of the log residuals."""
+        free = len(self.law.parameters) - len(self.fixed)
+        return criteria(np.concatenate(list(self.residuals.values())), free)
 
     @property
     def at_bound(self) -> tuple[str, ...]:
@@ -232,6 +246,11 @@ class FitResult:
     def notes(self) -> list[str]:
         """What a reader has to know before trusting the numbers, one line each."""
         told = []
+        if not self.converged:
+            told.append(
+                f"{self.law.name}: the descent ran into its limit of evaluations; the optimum is not settled, and "
+                f"neither are its errors"
+            )
         if self.share < _FEW:
             told.append(
                 f"{self.law.name}: only {self.share:.0%} of {self.starts} starts reach the optimum; try more starts"
@@ -240,6 +259,12 @@ class FitResult:
             names = laws.parameter_names(self.law)
             values = ", ".join(f"{name} {value:.4g}" for name, value in zip(names, self.rival, strict=True))
             told.append(f"{self.law.name}: another optimum is not rejected ({values}); bands know nothing of it")
+        for parameter, value in zip(self.law.parameters, self.values, strict=True):
+            if not parameter.low <= value <= parameter.high:
+                told.append(
+                    f"{self.law.name}: {parameter.name} = {value:.4g} is outside its usual range, {parameter.low:g} to "
+                    f"{parameter.high:g}; a large exponent carries it there: doubt both"
+                )
         for name in self.unidentified:
             told.append(f"{self.law.name}: {name} is not determined by these runs; fix it or fit more varied schedules")
         return told
@@ -257,10 +282,12 @@ class FitResult:
             rows.append((name, *(f"{value:.6g}" for value in numbers), parameter.unit, remark))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        lines += [f"{name} = {value:.6g}, stderr {error:.3g}" for name, (value, error) in self.derived.items()]
         lines.append(f"law {json.dumps(json_ready(laws.law_record(self.law)))}")
         lines.append(
             f"objective {self.objective:.10g} (Huber {self.huber:g}), window {self.window}, "
-            f"{self.share:.0%} of {self.starts} starts, residuals x {self.spread.inflation:.3g} correlated"
+            f"{self.share:.0%} of {self.starts} starts, residuals x {self.spread.inflation:.3g} correlated, "
+            f"AIC {self.criteria.aic:.6g}, BIC {self.criteria.bic:.6g}"
         )
         for run in self.runs:
             lines.append(
@@ -277,6 +304,8 @@ class FitResult:
             "law": laws.law_record(self.law),
             "parameters": self.params,
             "stderr": self.stderr,
+            "derived": {name: one._asdict() for name, one in self.derived.items()},
+            "criteria": self.criteria._asdict(),
             "covariance": self.spread.covariance,
             "spread": {
                 "scale": self.spread.scale,
@@ -291,6 +320,7 @@ class FitResult:
             "fixed": self.fixed,
             "starts": self.starts,
             "share": self.share,
+            "converged": self.converged,
             "runs": [run.to_record() for run in self.runs],
             "samples": self.samples,
             "rival": self.rival,
@@ -310,23 +340,7 @@ class FitResult:
         ------
         InputError : for text that is not a fit of this format.
         """
-        text = str(source)
-        if not text.lstrip().startswith("{"):
-            try:
-                text = Path(source).read_text(encoding="utf-8")
-            except (OSError, ValueError) as error:
-                told = getattr(error, "strerror", None) or "it is not text"
-                raise InputError(f"fit file {source} cannot be read ({told}); give a file of rfsim fit") from error
-        try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"this is not a fit of rfsim ({error}); make one with rfsim fit --out") from error
-        found = record.get("format") if isinstance(record, dict) else None
-        if found != _FORMAT:
-            raise InputError(
-                f"this is not a fit of rfsim: format must be {_FORMAT!r}, got {found!r}; make one with rfsim fit --out"
-            )
-        return cls._from_record(record)
+        return cls._from_record(read_record(source, _FORMAT))
 
     @classmethod
     def _from_record(cls, record: dict[str, Any]) -> "FitResult":
@@ -350,6 +364,7 @@ class FitResult:
             fixed=record["fixed"],
             starts=record["starts"],
             share=record["share"],
+            converged=record.get("converged", True),
             runs=runs,
             samples=None if record["samples"] is None else np.asarray(record["samples"], dtype=np.float64),
             rival=None if record["rival"] is None else np.asarray(record["rival"], dtype=np.float64),

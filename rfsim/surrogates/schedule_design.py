@@ -14,7 +14,7 @@ from rfsim.surrogates.design_stages import staged
 from rfsim.surrogates.design_task import Task, checked_places, named_schedules, read_task
 from rfsim.surrogates.laws import Law
 from rfsim.surrogates.result import FitResult
-from rfsim.surrogates.uncertainty import student_width
+from rfsim.surrogates.uncertainty import root, student_width
 
 _KNOTS, _MOST_KNOTS = 24, 250
 _STARTS = 4  # named schedules from which the search begins
@@ -233,9 +233,10 @@ def _errors(task: Task, lr: np.ndarray, other: np.ndarray, fit: FitResult | None
         slope = task.law.evaluate(task.values, each)[1]
         assert slope is not None
         slopes.append(slope[0])
-    variances = [one @ fit.spread.covariance @ one for one in (slopes[0], slopes[1] - slopes[0])]
-    error, gain_error = (float(np.sqrt(max(one, 0.0))) for one in variances)
-    return error, gain_error
+    error, gain_error = np.linalg.norm(
+        np.stack([slopes[0], slopes[1] - slopes[0]]) @ root(fit.spread.covariance), axis=1
+    )
+    return float(error), float(gain_error)
 
 
 def _notes(task: Task, lr: np.ndarray, loss: float, gain: float, gain_error: float, fit: FitResult | None) -> list[str]:

@@ -1,13 +1,14 @@
 """How well a fit knows its parameters: covariance, bounds, profile intervals, block bootstrap."""
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
 
-from rfsim.checks import InputError, finite_number, whole_number
+from rfsim.checks import InputError, RunError, finite_number, whole_number
 from rfsim.surrogates.laws import Law
 from rfsim.surrogates.objective import Coordinates, Data, descend, huber, residuals_and_slopes
 
@@ -16,7 +17,12 @@ _SILENT = 1e-9  # a factor of e in a parameter that changes the log losses by le
 _FEWEST = 5.0  # degrees of freedom left by correlated residuals, at least
 _EDGE = 1e-6  # a coordinate this close to its bound, relative, lies on it
 _LEVEL_TOLERANCE = 1e-3  # of sqrt(deviance) at the end of a profile interval
+_REFITS = 20  # of one end of a profile interval, at most
 _AUTOCORRELATED = 3.0  # standard errors of a lag-one correlation above which residuals count as correlated
+
+
+class FitWarning(UserWarning):
+    """A fit that is not to be trusted as it stands, such as few starts that agree or an end that is not settled."""
 
 
 class Spread(NamedTuple):
@@ -41,6 +47,8 @@ class Spread(NamedTuple):
 def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinates, delta: float) -> Spread:
     """Covariance of an M-estimate, mean(psi^2)/mean(psi')^2 (J^T J)^-1 m/(m-k), of free parameters off their bounds.
 
+    The factor m/(m-k) is at least n/(n-k) where m - k is held at its least value.
+
     m is the number of rows n if residuals are independent. If neighbouring residuals of a run are correlated, as where
     the law misses something, variances are multiplied by the integrated correlation of psi, 1 + 2 sum of correlations
     up to the first that is not positive, and m is n over that: few independent rows leave few degrees of freedom.
@@ -54,7 +62,8 @@ def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinat
     independent = len(rest) / inflation
     count = max(independent - int(free.sum()), min(_FEWEST, max(len(rest) - int(free.sum()), 1.0)))
     share = max(float(np.mean(inner)), 1.0 / len(rest))
-    power = float(np.mean(psi**2)) * independent / count
+    beyond = len(rest) / max(len(rest) - int(free.sum()), 1)
+    power = float(np.mean(psi**2)) * max(independent / count, beyond)
     scaled = np.where(coordinates.log, values, 1.0)
     design = (slopes * scaled)[:, free]
     size = np.linalg.norm(design, axis=0)
@@ -83,21 +92,24 @@ def spread(law: Law[Any], values: np.ndarray, data: Data, coordinates: Coordinat
 
 def _on_bound(values: np.ndarray, coordinates: Coordinates, slopes: np.ndarray) -> np.ndarray:
     """Which free parameters lie on a bound: a log scale by its ratio, an amplitude by what it adds to the log loss."""
-    low, high = coordinates.low, coordinates.high
+    low, high = coordinates.bottom, coordinates.top
     reach = np.max(np.abs(slopes), axis=0)
     near_low = np.where(coordinates.log, values <= low * (1.0 + _EDGE), (values - low) * reach < _EDGE)
-    near_high = values >= high - _EDGE * np.abs(high)
+    near_high = values >= high - _EDGE * np.where(np.isfinite(high), np.abs(high), 0.0)
     return coordinates.free & (near_low | near_high)
 
 
 def _inflation(psi: np.ndarray, lengths: Sequence[int]) -> float:
-    """Integrated correlation of psi within runs, 1 unless the lag-one correlation is significant."""
+    """Integrated correlation of psi within runs, 1 unless the lag-one correlation is significant.
+
+    Runs that a lag does not fit into say nothing about it; the others do.
+    """
     parts = np.split(psi, np.cumsum(lengths)[:-1])
     power = float(np.mean(psi**2))
     if power == 0.0:
         return 1.0
     total, lag = 1.0, 1
-    while lag < min(lengths):
+    while lag < max(lengths):
         products = np.concatenate([one[lag:] * one[:-lag] for one in parts if len(one) > lag])
         correlation = float(np.mean(products)) / power
         if correlation < (_AUTOCORRELATED / np.sqrt(len(products)) if lag == 1 else 0.0):
@@ -127,38 +139,47 @@ def profile_interval(
     """Values of one parameter that the data do not reject: deviance of the refit of all others below its quantile.
 
     The deviance is `found.scale` times the rise of the objective; its quantile is the square of Student's. Each end is
-    found by following sqrt(deviance) outwards and interpolating, capped at 20 refits.
+    found by following sqrt(deviance) outwards and interpolating, in at most 20 refits. An end that these do not settle,
+    or whose last refit ran into the limit of its evaluations, comes with a `FitWarning`.
     """
     place = coordinates.names.index(name)
     target = student_width(level, found.rows)
     best = float(np.sum(huber(residuals_and_slopes(law, values, data)[0], delta)))
     log = bool(coordinates.log[place])
-    low, high = float(coordinates.low[place]), float(coordinates.high[place])
+    low, high = _reach(place, values, coordinates)
     centre = float(np.log(values[place])) if log else float(values[place])
     width = float(np.sqrt(found.covariance[place, place])) / (values[place] if log else 1.0)
     if not width > 0.0:
-        width = 0.5 if log else max(abs(centre), 1e-8 * (high - low)) * 0.1
+        declared = float(coordinates.high[place] - coordinates.low[place])
+        width = 0.5 if log else max(abs(centre), 1e-8 * declared) * 0.1
     fixed = {one: float(coordinates.fixed[i]) for i, one in enumerate(coordinates.names) if not coordinates.free[i]}
     ends = (np.log(low) if log and low > 0.0 else low, np.log(high) if log else high)
 
-    def refit(at: float, start: np.ndarray) -> tuple[float, np.ndarray]:
+    def refit(at: float, start: np.ndarray) -> tuple[float, np.ndarray, bool]:
         held = float(np.exp(at)) if log else at
         inner = Coordinates(law, coordinates.centres, {**fixed, name: held})
         moved = start.copy()
         moved[place] = held
         end = descend(law, moved, data, inner, deltas=(10.0 * delta, delta))  # to the valley's end, or it is too short
-        return float(np.sqrt(max(found.scale * (end.objective - best), 0.0))), end.values
+        return float(np.sqrt(max(found.scale * (end.objective - best), 0.0))), end.values, end.converged
+
+    def told(end: float, sign: float, settled: bool) -> float:
+        if not settled:
+            warnings.warn(
+                f"{law.name}: the {'upper' if sign > 0 else 'lower'} end of the profile interval of {name} is not "
+                f"settled, its refits ran into their limit; take it as rough, or bootstrap",
+                FitWarning,
+                stacklevel=4,
+            )
+        return end
 
     def side(sign: float, bound: float) -> float:
         inside, outside = (centre, 0.0), None
         start, step = values, width * target
         at = centre + sign * step
-        for _ in range(20):
+        for _ in range(_REFITS):
             clipped = min(at, bound) if sign > 0 else max(at, bound)
-            if log or clipped != bound or (bound != 0.0 and np.isfinite(bound)) or sign < 0:
-                height, start_next = refit(clipped, start)
-            else:
-                return bound
+            height, start_next, settled = refit(clipped, start)
             if height < target:
                 if clipped == bound:
                     return bound
@@ -166,14 +187,14 @@ def profile_interval(
             else:
                 outside = (clipped, height)
             if abs(height - target) < _LEVEL_TOLERANCE * target:
-                return clipped
+                return told(clipped, sign, settled)
             if outside is None:
                 step *= 3.0 if height < 0.5 * target else max(1.15 * (target - height) / max(height, 1e-3), 0.1) + 0.1
                 at = clipped + sign * step
             else:
                 share = (target - inside[1]) / max(outside[1] - inside[1], 1e-12)
                 at = inside[0] + min(max(share, 0.02), 0.98) * (outside[0] - inside[0])
-        return at
+        return told(at, sign, False)
 
     bottom, top = side(-1.0, ends[0]), side(1.0, ends[1])
     return Interval(float(np.exp(bottom)), float(np.exp(top))) if log else Interval(bottom, top)
@@ -183,12 +204,20 @@ def wald_interval(place: int, values: np.ndarray, coordinates: Coordinates, foun
     """Estimate plus or minus Student's quantile times the standard error, on the log scale of log parameters."""
     target = student_width(level, found.rows)
     error = target * float(np.sqrt(found.covariance[place, place]))
-    low, high = float(coordinates.low[place]), float(coordinates.high[place])
+    low, high = _reach(place, values, coordinates)
     value = float(values[place])
     if coordinates.log[place]:
         factor = math.exp(min(error / value, 700.0))
         return Interval(max(value / factor, low), min(value * factor, high))
     return Interval(max(value - error, low), min(value + error, high))
+
+
+def _reach(place: int, values: np.ndarray, coordinates: Coordinates) -> tuple[float, float]:
+    """The range of a parameter; only its sign where the estimate lies outside, as that of a centred amplitude may."""
+    low, high = float(coordinates.low[place]), float(coordinates.high[place])
+    if low <= values[place] <= high:
+        return low, high
+    return 0.0 if low >= 0.0 else -math.inf, math.inf
 
 
 def block_bootstrap(
@@ -207,11 +236,13 @@ def block_bootstrap(
 
     Every run is cut into `blocks` stretches of rows of equal length; a resample draws as many stretches as there are,
     from all runs together, with replacement. Whole stretches keep the correlation of neighbouring residuals. The
-    draws depend on `seed` and the number of the resample only.
+    draws depend on `seed` and the number of the resample only. Resamples whose descent runs into the limit of its
+    evaluations are left out, and counted in a `FitWarning`.
 
     Raises
     ------
     InputError : for fewer than 2 resamples or blocks.
+    RunError : if more than half of the resamples are left out.
     """
     whole_number("resamples", resamples, least=2)
     whole_number("blocks", blocks, least=2)
@@ -227,9 +258,21 @@ def block_bootstrap(
         counts = np.bincount(draw, minlength=first).astype(np.float64)
         weighted = Data(data.prepared, data.losses, tuple(counts[one] for one in labels))
         end = descend(law, values, weighted, coordinates, deltas=(3.0 * delta, delta))
-        results.append(end.values)
+        if end.converged:
+            results.append(end.values)
         if progress is not None:
             progress(number + 1, resamples)
+    lost = resamples - len(results)
+    if 2 * lost > resamples:
+        raise RunError(
+            f"{lost} of {resamples} resamples ran into their limit of evaluations; fix what is not determined"
+        )
+    if lost:
+        warnings.warn(
+            f"{law.name}: {lost} of {resamples} resamples ran into their limit of evaluations and are left out",
+            FitWarning,
+            stacklevel=3,
+        )
     return np.stack(results)
 
 
