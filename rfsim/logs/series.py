@@ -67,9 +67,9 @@ def choose(argument: str, wanted: str | None, found: dict[str, list[Place]]) -> 
     least three rows if any candidate has: one-row evaluations are no curve.
     """
     if wanted is not None:
-        bare = {column: full for full, held in found.items() for _, _, column in held}
-        if wanted not in found and wanted in bare and sum(c == wanted for h in found.values() for _, _, c in h) == 1:
-            wanted = bare[wanted]
+        bare = [full for full, held in found.items() if plain(held[0][2]) == plain(wanted)]
+        if wanted not in found and len(bare) == 1:
+            wanted = bare[0]
         return found[named(argument, wanted, list(found))], []
     pick: Callable[[list[str]], list[str]] = (
         loss_columns if argument == "loss" else lambda names: candidates(names, argument)
@@ -91,13 +91,9 @@ def choose(argument: str, wanted: str | None, found: dict[str, list[Place]]) -> 
 
 
 def _rank(full: str, bare: str) -> int:
-    for rank, role in enumerate(("validation", "loss", "training", "perplexity")):
-        if plain(full) in ALIASES[role]:
-            return rank
-    return next(
-        (r for r, role in enumerate(("validation", "loss", "training", "perplexity")) if plain(bare) in ALIASES[role]),
-        9,
-    )
+    """Place of a loss column in `LOSSES`, by its full name before its bare one."""
+    by_name = [rank for name in (full, bare) for rank, role in enumerate(LOSSES) if plain(name) in ALIASES[role]]
+    return by_name[0] if by_name else len(LOSSES)
 
 
 def count(held: Sequence[Place]) -> int:
@@ -136,13 +132,19 @@ def clean(held: Sequence[Place], steps_of: Callable[[Table], FloatArray], files:
     findings += told
     step = np.concatenate([steps for _, steps, _ in parts])
     value = np.concatenate([values for _, _, values in parts])
-    if (np.diff(step) < 0).any():
-        findings.append(
-            f"{name}: {int((np.diff(step) < 0).sum())} places where the step goes back: rows sorted by step"
-        )
+    back = np.append(False, np.diff(step) < 0)
     order = np.argsort(step, kind="stable")
-    step, value = step[order], value[order]
+    passed = step >= np.append(np.minimum.accumulate(np.where(back, step, np.inf)[::-1])[::-1][1:], np.inf)
+    step, value, passed = step[order], value[order], passed[order]
     last = np.append(np.diff(step) > 0, True)
+    if back.any():
+        line = f"{name}: {int(back.sum())} places where the step goes back: rows sorted by step"
+        if (passed & last).any():
+            line += (
+                f"; {int((passed & last).sum())} rows that were written before the step went back to theirs or less "
+                f"stay among the later ones: if a run was resumed there, give its two parts as two files"
+            )
+        findings.append(line)
     if not last.all():
         findings.append(_doubles(name, step, value, last))
     return Series(name, step[last], value[last], tuple(findings))
