@@ -127,10 +127,16 @@ def test_rows_of_an_abandoned_course_are_counted(tmp_path):
     later = np.arange(525, 2001, 50)
     step = np.append(STEP[:20], later)
     got = read_run(write_columns(tmp_path / "a.csv", step=step, loss=curve(step), lr=np.full(step.size, PEAK)))
-    assert lines_with(got, "loss: 1 places where the step goes back", "10 rows that were written before", "two files")
+    assert lines_with(
+        got, "loss: 1 places where the step goes back", "10 rows lie between rows that were written later", "two files"
+    )
     same = np.append(STEP[:20], STEP[10:])  # on the same grid the later row of a step stays: nothing alternates
     got = read_run(write_columns(tmp_path / "a.csv", step=same, loss=curve(same), lr=np.full(same.size, PEAK)))
     assert lines_with(got, "1 places where the step goes back: rows sorted by step")
+    assert not lines_with(got, "two files")
+    parts = np.concatenate([STEP[30:], STEP[10:30], STEP[:10], [25]])  # written last part first: none covers another
+    got = read_run(write_columns(tmp_path / "a.csv", step=parts, loss=curve(parts), lr=np.full(parts.size, PEAK)))
+    assert lines_with(got, "3 places where the step goes back: rows sorted by step")
     assert not lines_with(got, "two files")
 
 

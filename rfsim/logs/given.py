@@ -41,8 +41,9 @@ def from_given(
         own = spec_warmup(text, horizon)
         if own is not None and warmup:
             raise InputError(f"warmup is in the schedule {text} and is given as {warmup} too; give one of them")
-        if own is None:
-            schedule, own = warmed(schedule, float(warmup)) if warmup else schedule, warmup
+        if own is None and warmup:
+            schedule = warmed(schedule, float(warmup))
+        warmup = own or warmup
     elif Path(given).suffix or Path(given).exists():
         schedule, source = read_schedule(given), str(given)
     else:
@@ -60,7 +61,7 @@ def from_given(
         worst = rows.step[inside][apart.argmax()]
         line += f"; largest deviation from {inside.sum()} logged rows {apart.max():.2g} at step {worst:g}"
     if is_spec(given):
-        return schedule, [line], own
+        return schedule, [line], warmup
     if warmup > schedule.steps:
         raise InputError(f"warmup says that {warmup} steps of {source} rise, and it has {schedule.steps}; give fewer")
     if warmup:

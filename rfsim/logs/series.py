@@ -9,6 +9,8 @@ from rfsim.checks import FloatArray, InputError
 from rfsim.logs.columns import ALIASES, LOSSES, candidates, loss_columns, named, plain
 from rfsim.logs.formats import Log, Table
 
+_PARTS = 30  # a file of more parts in the order of the steps is not one that was appended to
+
 Place = tuple[int, Table, str]
 """Where a column is: number of the file, table, name inside the table."""
 
@@ -132,22 +134,37 @@ def clean(held: Sequence[Place], steps_of: Callable[[Table], FloatArray], files:
     findings += told
     step = np.concatenate([steps for _, steps, _ in parts])
     value = np.concatenate([values for _, _, values in parts])
-    back = np.append(False, np.diff(step) < 0)
+    part = np.append(0, np.cumsum(np.diff(step) < 0))
     order = np.argsort(step, kind="stable")
-    passed = step >= np.append(np.minimum.accumulate(np.where(back, step, np.inf)[::-1])[::-1][1:], np.inf)
-    step, value, passed = step[order], value[order], passed[order]
+    step, value, part = step[order], value[order], part[order]
     last = np.append(np.diff(step) > 0, True)
-    if back.any():
-        line = f"{name}: {int(back.sum())} places where the step goes back: rows sorted by step"
-        if (passed & last).any():
+    if part.any():
+        line = f"{name}: {int(part.max())} places where the step goes back: rows sorted by step"
+        between = _between(step, part, last)
+        if between:
             line += (
-                f"; {int((passed & last).sum())} rows that were written before the step went back to theirs or less "
-                f"stay among the later ones: if a run was resumed there, give its two parts as two files"
+                f"; {between} rows lie between rows that were written later, from where the step had gone back: if the "
+                f"run was resumed there, give its parts as two files"
             )
         findings.append(line)
     if not last.all():
         findings.append(_doubles(name, step, value, last))
     return Series(name, step[last], value[last], tuple(findings))
+
+
+def _between(step: FloatArray, part: np.ndarray, stays: np.ndarray) -> int:
+    """Rows that stay although a later part of the file covers their step; 0 if the rows are in no order at all.
+
+    step, part, stays : (n,) sorted by step; `part` counts the places before a row at which the step went back.
+    """
+    count = int(part.max()) + 1
+    if count > _PARTS:
+        return 0
+    low, high = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(low, part, step)
+    np.maximum.at(high, part, step)
+    covered = (step[:, None] >= low) & (step[:, None] <= high) & (np.arange(count) > part[:, None])
+    return int((covered.any(axis=1) & stays).sum())
 
 
 def _override(
