@@ -9,8 +9,11 @@ import pytest
 from shared_data import shared
 
 from rfsim import schedules
-from rfsim.cli import main
+from rfsim.cli import Parser, main
+from rfsim.cli.logs import add_fit_arguments, as_options
+from rfsim.cli.output import emit
 from rfsim.surrogates import FitResult
+from rfsim.surrogates.fit_file import WINDOWS
 
 PEAK = 0.01
 TRUE = {"L_0": 2.0, "A": 3.0, "alpha": 0.6, "C": 0.004, "steps": 60.0}
@@ -519,6 +522,15 @@ def test_final_losses(capsys, table, tmp_path):
     assert predicted["coverage"] >= 27 / 31
     assert call(capsys, *arguments[:4], "--resamples", "20")[0] == 0
     assert call(capsys, "predict", out, table)[0] == 0
+    few = ask(capsys, "predict", out, table, "--rows", "3")
+    for name in ("model_size", "tokens", "loss", "stderr", "low", "high", "observed"):
+        assert few[name] == [predicted[name][at] for at in (0, 15, 30)]
+    assert (few["rmse"], few["coverage"]) == (predicted["rmse"], predicted["coverage"])  # of all points
+    text = call(capsys, "predict", out, table, "--rows", "3")[1]
+    assert len(text.partition("\n\n")[0].splitlines()) == 4
+    # the outlier was left out: 30 points, five parameters
+    rest = np.log(np.array(predicted["loss"]) / np.array(predicted["observed"]))[:30]
+    assert found["scatter"] == pytest.approx(np.sqrt((rest**2).sum() / 25), rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -538,6 +550,94 @@ def test_wrong_arguments_for_final_losses(capsys, table, arguments, told):
     status, out, err = call(capsys, "fit", table, "--law", "chinchilla", *arguments)
     assert (status, out) == (2, "")
     assert told in err
+
+
+# --- messages --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("give parents=, warmup= or schedule=", "give --parent, --warmup or --schedule"),
+        ("parents must hold the run", "parent must hold the run"),
+        ("schedule= (a SPEC, lr=PEAK) or step,lr", "--schedule (a SPEC, --lr PEAK) or step,lr"),
+        ("tokens_per_step is needed; give tokens_per_step=", "tokens-per-step is needed; give --tokens-per-step"),
+        ("wsd:decay=0.2,warmup=9 takes warmup=..., to=...", "wsd:decay=0.2,warmup=9 takes warmup=..., to=..."),
+        ("batch is 1 (give batch= to set it)", "batch is 1 (give --batch to set it)"),
+    ],
+)  # fmt: skip
+def test_arguments_in_messages_are_those_of_the_command_line(text, told):
+    assert as_options(text) == told
+
+
+def test_errors_and_findings_name_options(capsys, tmp_path):
+    at = np.arange(500, 1001, 10)
+    rows = [f"{s},{2.0 + 1 / s!r},{PEAK * (1.0 - s / 2000)!r}" for s in at.tolist()]
+    (tmp_path / "late.csv").write_text("\n".join(["step,loss,lr", *rows]))
+    status, _, err = call(capsys, "fit", tmp_path / "late.csv", *MOMENTUM)
+    assert status == 2
+    assert "begin inside a linear decay; give --parent, --warmup or --schedule" in err
+    (tmp_path / "flat.csv").write_text(
+        "\n".join(["step,loss,lr", *(f"{s},{2.0 + 1 / s!r},{PEAK}" for s in at.tolist())])
+    )
+    found = ask(capsys, "fit", tmp_path / "flat.csv", "--law", "momentum", "--fix", "C=0", "--fix", "steps=50")
+    assert any("without warm-up (give --warmup or --parent)" in line for line in found["runs"][0]["findings"])
+
+
+def test_choices_of_the_window_are_those_of_the_fit():
+    parser = Parser()
+    add_fit_arguments(parser)
+    assert parser.parse_args([]).window == WINDOWS[0]
+    for window in WINDOWS:
+        assert parser.parse_args(["--window", window]).window == window
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--window", "first"])
+
+
+def test_nested_numbers_that_are_not_finite_have_a_reason(capsys):
+    gap = float("nan")
+    found = {
+        "runs": [{"name": "a", "noise_floor": gap}],
+        "rows": [1.0, float("inf")],
+        "fine": [1.0, {"x": 2}],
+        "known": gap,
+    }
+    emit(found, True, reasons={"known": "told before"})
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["runs"][0]["noise_floor"] is printed["rows"][1] is printed["known"] is None
+    assert printed["reasons"] == {
+        "noise_floor": "not a finite number",
+        "rows": "not a finite number",
+        "known": "told before",
+    }
+
+
+def test_rows_before_the_first_update_are_told_by_compare(capsys, logs, tmp_path):
+    first, *rows = logs["flat"].read_text().splitlines()
+    (tmp_path / "early.csv").write_text("\n".join([first, f"0,9.0,{PEAK}", *rows]))
+    found = ask(capsys, "compare", tmp_path / "early.csv", "--law", "momentum", "--predict", logs["fall"])
+    assert found["fitted"][0]["findings"][-1] == "1 row before the first update with a positive lr: left out"
+    assert found["fitted"][0]["rows"] == len(rows)
+
+
+def test_compare_says_why_a_noise_floor_is_null(capsys, logs, tmp_path):
+    first, *rows = logs["fall"].read_text().splitlines()
+    (tmp_path / "few.csv").write_text("\n".join([first, *rows[::9]]))
+    found = ask(capsys, "compare", logs["flat"], "--law", "momentum", "--predict", tmp_path / "few.csv")
+    (few,) = (one for one in found["laws"][0]["per_file"] if one["name"] == "few")
+    assert few["noise_floor"] is None
+    assert found["reasons"]["noise_floor"] == "a noise floor needs at least 8 rows"
+
+
+def test_a_schedule_file_takes_no_warm_up_of_the_fit(capsys, warm, logs, tmp_path):
+    """The fitted runs rise over 40 steps; a file of a constant lr has every step, and a log that begins late too."""
+    fit_path = warm[1]
+    schedules.write_schedule(tmp_path / "s.csv", schedules.constant(600, PEAK, 1.0))
+    late = write(tmp_path / "late.csv", schedules.constant(600, PEAK, 1.0), first=60)
+    found = ask(capsys, "predict", fit_path, late, "--schedule", tmp_path / "s.csv")
+    assert found["per_file"][0]["warmup"] == 0
+    said = ask(capsys, "predict", fit_path, late, "--schedule", tmp_path / "s.csv", "--warmup", "30")
+    assert said["per_file"][0]["warmup"] == 30
 
 
 # --- bad input -------------------------------------------------------------------------------------------------------
@@ -571,6 +671,15 @@ def test_wrong_arguments_for_final_losses(capsys, table, arguments, told):
         (["fit", "FLAT", *MOMENTUM, "--fix", "alpha=1", "--fix", "alpha=2"], 2, "twice"),
         (["fit", "FLAT", *MOMENTUM, "--resamples", "1"], 2, "resamples"),
         (["fit", "FLAT", *MOMENTUM, "--seed", "-1"], 2, "seed"),
+        (["fit", "FLAT", *MOMENTUM, "--resamples", "50"], 2, "resamples is for the bootstrap; drop it"),
+        (["fit", "FLAT", *MOMENTUM, "--intervals", "profile", "--seed", "0"], 2, "seed is for the bootstrap"),
+        (["fit", "FLAT", *MOMENTUM, "--intervals", "bootstrap", "--resamples", "1"], 2, "resamples must"),
+        (["fit", "FLAT", *MOMENTUM, "--intervals", "bootstrap", "--seed", "-1"], 2, "seed must"),
+        (["fit", "FLAT", *MOMENTUM, "--lr", "7"], 2, "got 7 without one; give --schedule SPEC, or drop it"),
+        (["fit", "FLAT", *MOMENTUM, "--tokens-per-step", "64"], 2, "tokens-per-step turns tokens into steps"),
+        (["predict", "FIT", "FLAT", "--lr", "7"], 2, "got 7 without one"),
+        (["fit", "FLAT", *MOMENTUM, "--schedule", "wsd:warmup=5", "--warmup", "5"], 2, "and is given as 5 too"),
+        (["fit", "FLAT", *MOMENTUM, "--schedule", "wsd:colour=1"], 2, "to=..., warmup=..."),
         (["fit", "FLAT", *MOMENTUM, "--drop-largest", "3"], 2, "chinchilla only"),
         (["fit", "FLAT", *MOMENTUM, "--out", "FOLDER"], 2, "is a folder"),
         (["fit", "FLAT", *MOMENTUM, "--out", "FLAT"], 2, "is one of the files that are read"),

@@ -100,6 +100,25 @@ def test_other_paths_are_named():
     assert collapse(b, ragged, grain=1.0).notes() == []
 
 
+def test_clocks_that_are_equal_but_for_rounding():
+    """Ten steps of .1 add up to 1 less 1e-16: rows are met, and the last one lies in the common stretch."""
+    a = run([1, 10], [5.0, 4.0], from_arrays(np.full(10, 0.1), 1.0), name="a")
+    b = run([1, 2], [4.5, 3.5], from_arrays([0.1, 0.9], [1.0, 9.0]), name="b")
+    assert float(np.cumsum(np.full(10, 0.1))[-1]) != 1.0
+    for one, other, sign in ((a, b, -1.0), (b, a, 1.0)):
+        found = collapse(one, other)
+        assert found.interpolated == 0
+        assert_array_equal(found.difference, [0.5 * sign, 0.5 * sign])
+        assert_array_equal(collapse(one, other, at=[0.1, 1.0]).difference, found.difference)
+
+
+@pytest.mark.parametrize(("factor", "told"), [(1.01, False), (1.05, True)])
+def test_a_ratio_that_is_off_by_a_few_percent(factor, told):
+    a = run([1, 4], [5.0, 2.0], constant(4, 0.5, 100.0), name="a")
+    b = run([1, 4], [5.0, 2.0], constant(4, 0.5, 100.0 * factor), name="b")
+    assert bool(collapse(a, b).notes()) is told
+
+
 def test_errors():
     a = run([1, 2], [5.0, 4.0], constant(2, 0.5, 1.0), name="a")
     late = run([8, 9], [5.0, 4.0], constant(9, 0.5, 1.0), name="late")

@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from test_surrogate_fit import NAMES, TRUE, Toy, literal_objective, log_of, toy_
 from rfsim.checks import InputError
 from rfsim.logs import run
 from rfsim.schedules import constant, cosine, eight_one_one, stages
-from rfsim.surrogates import FitResult, FitWarning, fit, law
+from rfsim.surrogates import FitResult, FitWarning, Parameter, fit, law
 from rfsim.surrogates.uncertainty import student_width
 
 VALUES = np.array([2.8, 20.0, 0.45, 3e-4, 2e-2, 0.02, 0.9])
@@ -33,6 +34,31 @@ def made(schedule, seed, name="log", noise=1e-3):
     loss = one.evaluate(VALUES, one.prepare(bare))[0]
     loss = loss * np.exp(noise * np.random.default_rng([3, seed]).standard_normal(len(rows)))
     return run(rows, loss, schedule, name=name, warmup=7)
+
+
+@dataclass(frozen=True)
+class Line:
+    """L = sum of a_j T_j(x), the first five Chebyshev polynomials of the step x on 1..10."""
+
+    name = "line"
+    linear = ("a0", "a1", "a2", "a3", "a4")
+    parameters = tuple(Parameter(f"a{j}", -20.0, 20.0, "loss", "coefficient") for j in range(5))
+
+    def calibrated(self, runs):
+        return self
+
+    def prepare(self, each, at=None):
+        return np.asarray(each.step if at is None else at, dtype=np.float64)
+
+    def evaluate(self, values, x, *, gradient=True):
+        design = np.polynomial.chebyshev.chebvander((x - 5.5) / 4.5, 4)
+        return design @ values, design if gradient else None
+
+    def starts(self, prepared, losses):
+        return np.array([[4.0, 0.0, 0.0, 0.0, 0.0]])
+
+    def centres(self, prepared):
+        return {}
 
 
 @pytest.fixture(scope="module")
@@ -336,6 +362,40 @@ def test_residuals_and_errors_of_runs(fitted):
     assert 0.9e-3 < fitted.scatter < 1.1e-3
 
 
+def test_scatter_counts_squares_over_rows_less_free_parameters(toy):
+    """About 0, not about their mean, which a Huber fit leaves where it is; held parameters take no degrees."""
+    shifted = replace(toy, runs=tuple(one._replace(fitted=one.fitted * 1.01) for one in toy.runs))
+    for found, free in ((shifted, 5), (replace(shifted, fixed={"q": 0.5, "E": 2.5}), 3)):
+        rest = np.concatenate([np.log(one.fitted / one.loss) for one in found.runs])
+        assert abs(rest.mean()) > 4.0 * rest.std()
+        assert found.scatter == pytest.approx(math.sqrt((rest @ rest) / (len(rest) - free)), rel=1e-12)
+    bounded = replace(shifted, spread=shifted.spread._replace(at_bound=("B",)))
+    assert bounded.scatter == pytest.approx(shifted.scatter * math.sqrt((len(rest) - 5) / (len(rest) - 4)), rel=1e-12)
+
+
+def test_scatter_and_band_of_few_rows():
+    """Ten rows and a polynomial of five: the scatter is that of the noise, and a band holds the rows of another run.
+
+    The variance over 300 fits is within five standard errors of the true one, 2/(5 * 300) of its square; divided by
+    the rows it would be half. One fresh row of each fit is asked about, so that the count within is binomial.
+    """
+    rows = np.arange(1.0, 11.0)
+    draw, true, squares, held = np.random.default_rng(8), np.array([4.0, 0.2, -0.1, 0.05, 0.02]), [], 0
+    curve = Line().evaluate(true, rows)[0]
+    for at in range(300):
+        found = fit(Line(), log_of(curve * np.exp(1e-3 * draw.standard_normal(10)), rows, steps=10), huber=1.0)
+        squares.append((found.scatter / 1e-3) ** 2)
+        band, row = found.predict(constant(10, 1e-3, 1.0), at=rows), at % 10
+        held += bool(band.low[row] <= curve[row] * np.exp(1e-3 * draw.standard_normal()) <= band.high[row])
+    assert abs(np.mean(squares) - 1.0) < 5.0 * math.sqrt(2.0 / (5 * 300))
+    assert binom.ppf(1e-3, 300, 0.95) <= held <= binom.ppf(1.0 - 1e-3, 300, 0.95)
+
+
+def test_a_small_share_of_starts_is_noted(toy):
+    for share, told in ((0.3, True), (0.6, False)):
+        assert any("of 6 starts reach the optimum" in line for line in replace(toy, share=share).notes()) is told
+
+
 def test_summary(fitted):
     text = fitted.summary()
     lines = text.splitlines()
@@ -352,7 +412,8 @@ def test_summary(fitted):
     for name in SCHEDULES:
         line = next(one for one in lines if one.startswith(f"{name}: "))
         assert f"{len(fitted.residuals[name])} rows" in line
-        assert "noise floor" in line
+        own = next(one for one in fitted.runs if one.name == name)
+        assert f"rmse {own.rmse:.5f}, noise floor {own.noise * np.mean(own.loss):.5f}," in line  # both in loss
         assert "warm-up 7 steps" in line
     assert text == fitted.summary()
     resampled = fitted.bootstrapped(4)
@@ -456,6 +517,18 @@ def broken(text, change):
         lambda r: r["law"].update(clock_power="half"),
         lambda r: r["law"].update(effective=1),
         lambda r: r["runs"][0].update(step=[]),
+        lambda r: r["runs"][0].update(step=5),
+        lambda r: r["runs"][0].update(step=r["runs"][0]["step"][::-1]),
+        lambda r: r["runs"][0].update(step=[r["runs"][0]["step"][0]] * len(r["runs"][0]["step"])),
+        lambda r: r["runs"][0]["step"].__setitem__(0, -1.0),
+        lambda r: r["runs"][0]["step"].__setitem__(-1, float("inf")),
+        lambda r: r["runs"][0]["loss"].__setitem__(0, 0.0),
+        lambda r: r["runs"][0]["fitted"].__setitem__(0, -1.0),
+        lambda r: r["covariance"][0].__setitem__(0, float("nan")),
+        lambda r: r["covariance"][0].__setitem__(0, "1"),
+        lambda r: r.update(share=1.5),
+        lambda r: r.update(huber=0.0),
+        lambda r: r.update(objective=10**400),
         lambda r: r["runs"][0].update(loss=[1.0]),
         lambda r: r["runs"][0].update(fitted=None),
         lambda r: r["runs"][0].update(warmup="long"),

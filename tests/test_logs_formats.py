@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from log_files import curve, lines_with, write_columns
 
 from rfsim.checks import InputError, RunError
 from rfsim.logs import noise_floor, read_log, read_run, read_runs, run
@@ -22,10 +23,6 @@ def table(path, *, header="step,loss,lr", delimiter=",", rows=None):
     lines = [header.replace(",", delimiter), *(delimiter.join(str(cell) for cell in row) for row in rows)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
-
-
-def lines_with(run_, *words):
-    return [line for line in run_.findings if all(word in line for word in words)]
 
 
 def check(run_, step=STEP, loss=LOSS):
@@ -85,6 +82,51 @@ def test_a_header_that_is_repeated_where_a_log_was_appended_to_is_no_row(tmp_pat
     read = read_run(path)
     check(read)
     assert len(lines_with(read, "header is repeated 1 times")) == 1
+
+
+def test_a_quote_that_is_never_closed_costs_no_rows_in_silence(tmp_path):
+    for count in (40, 9000):  # short, and longer than the largest cell
+        step = np.arange(1, count + 1)
+        for opened in ((20,), (20, 30)):  # the second one closes the first, and text follows
+            note = ['"bad' if s in opened else "ok" for s in step]
+            path = write_columns(tmp_path / "a.csv", step=step, loss=curve(step), lr=np.full(count, LR), note=note)
+            with pytest.raises(InputError, match="a quote in line 21 that cannot be read"):
+                read_run(path)
+    note = ['"two' if s == 10 else 'lines"' if s == 15 else "ok" for s in step]
+    got = read_run(write_columns(tmp_path / "a.csv", step=step, loss=curve(step), lr=np.full(count, LR), note=note))
+    assert lines_with(got, "a quoted cell stretches over the lines 11 to 16: read as one row")
+
+
+def test_numbers_without_end_are_no_numbers(tmp_path):
+    """JSON integers of 5000 digits: Python refuses to read them."""
+    path, endless = tmp_path / "a.json", "9" * 5000
+    path.write_text(f'{{"step": [1, 2], "loss": [3.0, {endless}], "lr": [1, 1]}}', encoding="utf-8")
+    with pytest.raises(InputError, match="is JSON with a number that cannot be read"):
+        read_log(path)
+    lines = [f'{{"step": {s}, "loss": 3.0, "lr": {LR}}}' for s in range(1, 21)]
+    for bad in (endless, "[" * 100_000):
+        path.write_text("\n".join([*lines, f'{{"step": 21, "loss": {bad}}}']), encoding="utf-8")
+        assert lines_with(read_run(path), "line 21 is not a JSON object (1 such lines of 21)")
+
+
+def test_a_tenth_of_bad_lines_is_the_most(tmp_path):
+    lines = [f'{{"step": {s}, "loss": 3.0, "lr": {LR}}}' for s in range(1, 21)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join([*lines[:18], "{", "{"]), encoding="utf-8")
+    assert read_run(path).step.size == 18
+    path.write_text("\n".join([*lines[:15], *"{{{{{"]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"neither JSON nor JSON lines \(line 16 cannot be read\)"):
+        read_run(path)
+
+
+def test_columns_without_values_are_not_told(tmp_path):
+    path = tmp_path / "a.json"
+    history = {"val": {"iter": STEP.tolist(), "loss": LOSS.tolist(), "lr": [LR] * 20}, "wa": {"iter": [], "loss": []}}
+    path.write_text(json.dumps({"name": None, "history": history}), encoding="utf-8")
+    got = read_run(path)
+    check(got)
+    assert not lines_with(got, "no cells")
+    assert got.known_as == ("a",)  # the file, not "None"
 
 
 def test_steps_beyond_memory_and_json_without_end_are_refused(tmp_path):
@@ -211,6 +253,8 @@ def test_chart_of_several_runs(tmp_path):
         ("1,2,3\n4,5,6\n", "has no header"),
         ("step,loss,loss\n1,2,3\n", "the columns loss twice"),
         ("alpha,beta\nx,y\n", "no column of numbers"),
+        ("# run 7\nstep,loss\n1,2\n", "the header is taken to be '# run 7'"),
+        ("step loss lr\n1 2 3\n", "the header is taken to be 'step loss lr'"),
         ('{"a": [1, 2', "neither JSON nor JSON lines"),
         ("[1, 2, 3]", "each row must be an object"),
     ],

@@ -118,9 +118,14 @@ def test_reader_models_norms_from_the_configuration(tmp_path):
 def test_a_resumed_run_has_the_norms_of_all_its_steps(tmp_path):
     path = write(tmp_path / "log.json", {"weight_decay": 0.1, "init_std": 0.05})
     parent = run(np.arange(100.0, 600.0, 100.0), np.ones(5), constant(500, 2e-3, 1.0), norm=np.ones(500))
-    whole = read_run(path, norm="weight-decay", lr=1e-3, parents=[parent])
+    whole = read_run(path, norm="weight-decay", parents=[parent])
     np.testing.assert_allclose(whole.norm, literal(np.asarray(whole.schedule.lr), 0.1, 0.05, 1.0), rtol=1e-12)
     assert whole.norm_model == NormModel(0.1, 0.05)
+
+
+def test_numbers_that_are_written_as_text(tmp_path):
+    path = write(tmp_path / "log.json", {"weight_decay": "0.1", "init_std": "0.05"})
+    assert read_run(path, norm="weight-decay").norm_model == NormModel(0.1, 0.05)
 
 
 def test_norms_of_a_column_have_no_model(tmp_path):

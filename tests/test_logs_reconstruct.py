@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from log_files import curve, lines_with, write_columns
 
 from rfsim.checks import InputError
 from rfsim.logs import Shape, read_run, recognise
+from rfsim.logs.series import Series
 from rfsim.logs.shapes import roundest
+from rfsim.logs.traps import late
+from rfsim.schedules import from_arrays
+from rfsim.surrogates import law, log_of_law
 
 PEAK = 3e-4
-
-
-def curve(step):
-    return 3.0 + 8.0 * np.maximum(step, 1.0) ** -0.4
 
 
 def write(path, step, lr, loss=None):
@@ -30,10 +31,6 @@ def export(path, step, lr, **config):
     history = {"iter": step.tolist(), "train/lr": list(map(float, lr)), "val/loss": curve(step).tolist()}
     path.write_text(json.dumps({"name": "x", "config": config, "history": history}), encoding="utf-8")
     return path
-
-
-def lines_with(run, *words):
-    return [line for line in run.findings if all(word in line for word in words)]
 
 
 FALLS = {  # literal formulas, the lr over the peak as a function of the done fraction u and of the floor f
@@ -143,7 +140,6 @@ def test_piecewise_constant_drops_are_placed_at_the_roundest_step(tmp_path):
 @given(lower=st.integers(0, 10**6), width=st.integers(1, 5000))
 def test_roundest_step(lower, width):
     """Against a literal search over all steps of the interval."""
-    assume(width > 0)
     inside = range(lower + 1, lower + width + 1)
     zeros = [len(str(s)) - len(str(s).rstrip("0")) for s in inside]
     best = max(zeros)
@@ -191,7 +187,7 @@ def test_rows_of_every_step_are_taken_as_they_are(tmp_path):
     rng = np.random.default_rng(3)
     lr = PEAK * rng.uniform(0.5, 1.0, 301)
     got = read_run(write(tmp_path / "a.csv", np.arange(301), lr))
-    np.testing.assert_array_equal(got.schedule.lr, lr[:300] if got.schedule.steps == 300 else lr)
+    np.testing.assert_array_equal(got.schedule.lr, lr)  # 301 rows, and so 301 steps
     assert lines_with(got, "from its own row, 301 rows")
     got = read_run(write(tmp_path / "a.csv", np.arange(1, 301), PEAK * np.minimum(np.arange(2, 302) / 50, 1.0)))
     assert np.asarray(got.schedule.lr)[0] == pytest.approx(PEAK / 50)
@@ -209,6 +205,66 @@ def test_interpolation_bound_holds(tmp_path, seed, every):
     bound = float(line.split("off by at most ")[1].split(",")[0])
     last = int(rows[-1])
     assert abs(np.asarray(got.schedule.lr)[:last].sum() - lr[:last].sum()) <= bound * 1.01 + PEAK
+
+
+def test_interpolation_bound_is_met_by_a_staircase(tmp_path):
+    """Levels that fall right after a row: the integral is off by (every - 1)/every of the bound."""
+    rng, rows, every = np.random.default_rng(0), np.arange(0, 6001, 100), 100
+    level = PEAK * np.sort(rng.uniform(0.1, 1.0, rows.size))[::-1]
+    lr = level[np.searchsorted(rows, np.arange(6001), side="left")]
+    got = read_run(write(tmp_path / "a.csv", rows, lr[rows]))
+    (line,) = lines_with(got, "straight lines between them")
+    bound = float(line.split("off by at most ")[1].split(",")[0])
+    off = abs(np.asarray(got.schedule.lr)[:6000].sum() - lr[:6000].sum())
+    assert off == pytest.approx(bound * (every - 1) / every, rel=5e-3)  # the line has three digits
+
+
+def test_rows_that_no_shape_meets_get_the_warm_up(tmp_path):
+    """Rows from step 1000 on: steps before it rise in a straight line to the first row, or the first after the rise."""
+    rows = np.arange(1000, 6001, 50)
+    lr = PEAK * np.random.default_rng(0).uniform(0.5, 1.0, rows.size)
+    for warmup, top in ((800, lr[0]), (1020, lr[0] + 0.4 * (lr[1] - lr[0]))):
+        got = read_run(write(tmp_path / "a.csv", rows, lr), warmup=warmup)
+        assert got.warmup == warmup
+        rise = [top * min(s / (warmup - 1), 1.0) for s in range(min(warmup, 1000))]
+        np.testing.assert_allclose(np.asarray(got.schedule.lr)[: len(rise)], rise, rtol=1e-12)
+        np.testing.assert_allclose(np.asarray(got.schedule.lr)[rows[:-1]], lr[:-1], rtol=1e-12)
+
+
+def test_lr_rows_that_end_before_the_loss(tmp_path):
+    step = np.arange(50, 2001, 50)
+
+    def cells(lr, last=1500):
+        return [repr(float(x)) if s <= last else "" for s, x in zip(step, lr, strict=True)]
+
+    def read(lr):
+        return read_run(write_columns(tmp_path / "a.csv", step=step, loss=curve(step), lr=lr))
+
+    fall = PEAK * np.where(step <= 1000, 1.0, 1.0 - (step - 1000) / 2000)
+    with pytest.raises(InputError, match=r"lr after its last row at step 1500 .* inside a linear decay.*schedule="):
+        read(cells(fall))
+    assert read(cells(fall, 1950)).schedule.steps == 2000  # one interval is no gap
+    rough = PEAK * np.random.default_rng(0).uniform(0.5, 1.0, step.size)
+    rough[28:30] = PEAK * np.array([0.9, 0.8])
+    with pytest.raises(InputError, match=r"lr after its last row at step 1500 .* inside a decay"):
+        read(cells(rough))
+    rough[28] = rough[29]
+    got = read(cells(rough))
+    assert lines_with(got, "the lr rows end at step 1500, the loss at 2000: the last lr is held")
+    assert (np.asarray(got.schedule.lr)[1500:] == rough[29]).all()
+    ended = PEAK * np.clip(1.0 - (step - 1000) / 500, 0.0, 1.0)
+    got = read(cells(ended))
+    assert lines_with(got, "the lr rows end at step 1500, the loss at 2000: from there on the lr is that of the shape")
+    assert (np.asarray(got.schedule.lr)[1500:] == 0.0).all()
+    assert lines_with(read(cells(np.full(step.size, PEAK))), "the lr rows end at step 1500, the loss at 2000")
+
+
+def test_every_step_has_a_row_up_to_the_last(tmp_path):
+    dense = np.arange(301)
+    lr = [PEAK if s <= 200 else "" for s in dense]
+    got = read_run(write_columns(tmp_path / "a.csv", step=dense, loss=curve(dense), lr=lr))
+    assert lines_with(got, "the lr ends at step 200, the loss at 300: the last lr is held")
+    assert (np.asarray(got.schedule.lr) == PEAK).all()
 
 
 # --- configurations --------------------------------------------------------------------------------------------------
@@ -241,6 +297,68 @@ def test_configuration_alone_and_against_the_rows(tmp_path):
     assert lines_with(got, "the configuration's schedule deviates from the rows by up to", "the rows win")
 
 
+@pytest.mark.parametrize(
+    ("config", "knots"),
+    [
+        ({"lr_scheduler_type": "cosine", "warmup_ratio": 0.1}, {199: 1.0, 1100: 0.5}),
+        ({"lr_scheduler_type": "cosine", "warmup_steps": 0, "warmup_ratio": 0.1}, {199: 1.0, 1100: 0.5}),
+        ({"lr_scheduler_type": "linear", "warmup": 0.1}, {99: 0.5, 1100: 0.5, 1999: 1 / 1800}),
+        ({"lr_decay_style": "WSD", "min_lr": PEAK / 100, "lr_wsd_decay_iters": 400}, {1600: 1.0, 1800: 0.505}),
+        (
+            {"scheduler": "wsd", "wsd_final_lr_scale": 0.2, "min_lr": 0.0, "wsd_fract_decay": 0.2, "eta_min": 1e-9},
+            {1800: 0.6},
+        ),
+        ({"lr_decay_style": "cosine", "min_lr": PEAK / 10, "lr_decay_iters": 1000}, {500: 0.55, 1500: 0.1}),
+        (
+            {"lr_decay_style": "cosine", "min_lr": 0.0, "lr_decay_iters": 1000, "lr_warmup_fraction": 0.1},
+            {49: 0.5, 99: 1.0, 550: 0.5},
+        ),
+        ({"scheduler": "cosine", "min_lr_ratio": 0.2}, {1000: 0.6}),
+        ({"scheduler": "cosine", "min_lr": -1.0}, {1000: 0.5}),
+    ],
+)
+def test_configurations_without_rows(tmp_path, config, knots):
+    step = np.arange(50, 2001, 50)
+    history = [{"step": int(s), "loss": float(x)} for s, x in zip(step, curve(step), strict=True)]
+    whole = {"config": {"lr": PEAK, "max_steps": 2000, **config}, "history": history}
+    (tmp_path / "a.json").write_text(json.dumps(whole), encoding="utf-8")
+    got = read_run(tmp_path / "a.json")
+    assert np.asarray(got.schedule.lr)[list(knots)] == pytest.approx(PEAK * np.array(list(knots.values())), rel=1e-6)
+    said = config.get("min_lr", config.get("min_lr_ratio", -1.0)) >= 0.0
+    assert bool(lines_with(got, "it does not say where the decay ends: taken as 0")) is not said
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        (
+            {"decay_type": "exp", "wsd_fract_decay": 0.2},
+            "does not say where the exponential decay ends; give schedule=",
+        ),
+        ({"warmup_ratio": 3, "wsd_fract_decay": 0.2}, "names no schedule that is known"),  # of what?
+        ({"lr": 10**400, "wsd_fract_decay": 0.2}, "names no schedule that is known"),
+    ],
+)
+def test_configurations_that_do_not_tell_the_lr(tmp_path, config, told):
+    history = [{"step": s, "loss": float(curve(s))} for s in range(50, 2001, 50)]
+    whole = {"config": {"scheduler": "wsd", "lr": PEAK, "max_steps": 2000, **config}, "history": history}
+    (tmp_path / "a.json").write_text(json.dumps(whole), encoding="utf-8")
+    with pytest.raises(InputError, match=told):
+        read_run(tmp_path / "a.json")
+
+
+def test_rows_five_percent_off_the_configuration_are_interpolated(tmp_path):
+    """They wave about the plan, so that no shape meets them: the rows count, not the plan."""
+    rows = np.arange(0, 20_001, 50)
+    lr = truth("linear", 16_000, 20_000, 0.5, 20_000, 500)[rows] * (1.0 + 0.05 * np.sin(rows))
+    config = {"scheduler": "wsd", "wsd_fract_decay": 0.2, "wsd_final_lr_scale": 0.5}
+    got = read_run(export(tmp_path / "a.json", rows, lr, **config))
+    assert lines_with(got, "straight lines between them")
+    np.testing.assert_allclose(np.asarray(got.schedule.lr)[rows[:-1]], lr[:-1], rtol=1e-12)
+    near = truth("linear", 16_000, 20_000, 0.5, 20_000, 500)[rows] * (1.0 + 0.005 * np.sin(rows))
+    assert lines_with(read_run(export(tmp_path / "b.json", rows, near, **config)), "from the configuration")
+
+
 @pytest.mark.parametrize("shift", [-1, 1])
 def test_rows_one_step_off_the_configuration(tmp_path, shift):
     """One step late is shifted back; one step early, as schedulers that end on the last step do, is kept."""
@@ -268,7 +386,7 @@ def test_no_source_of_the_lr(tmp_path):
 # --- traps -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("last", [0.0, 7e-4])
+@pytest.mark.parametrize("last", [0.0, 7e-4, 0.7 * PEAK])
 def test_fake_last_lr(tmp_path, last):
     rows = np.arange(50, 5001, 50)
     got = read_run(write(tmp_path / "a.csv", rows, np.append(np.full(99, PEAK), last)))
@@ -303,6 +421,14 @@ def test_last_point_of_another_evaluation(tmp_path):
     assert read_run(write(tmp_path / "a.csv", rows, np.full(100, PEAK), loss)).step[-1] == 5000
 
 
+def test_a_last_point_that_is_off_by_a_thousandth_stays(tmp_path):
+    """The rows before it are exact, so that any noise is many times theirs: 0.2 % of the loss is the least."""
+    rows = np.arange(5000, 10_001, 50)
+    for factor, last in ((1.001, 10_000), (0.999, 10_000), (1.003, 9950)):
+        loss = np.append(curve(rows)[:-1], factor * curve(rows[-1]))
+        assert read_run(write(tmp_path / "a.csv", rows, np.full(rows.size, PEAK), loss)).step[-1] == last
+
+
 def dropped(rows, at, seen):
     """Loss that falls quickly after the lr dropped at step `at`, and the rows of an lr that shows it from `seen` on."""
     loss = curve(rows) - 0.05 * (1 - np.exp(-np.maximum(rows - at, 0) / 100))
@@ -333,6 +459,69 @@ def test_lr_that_is_logged_one_step_late(tmp_path, dense):
     got = read_run(write(tmp_path / "a.csv", rows, lr))
     assert lines_with(got, "one step after a round number: lr logged one step late, shifted back")
     np.testing.assert_allclose(np.asarray(got.schedule.lr)[: expected.size], expected, atol=1e-12)
+
+
+def drop_law(rate, exponent=1.5):
+    """The law and its values, with a memory that forgets at `rate`."""
+    values = {"L_inf": 2.8, "A_F": 20.0, "q_F": 0.45, "A_0": 0.3 * rate, "A_1": 0.0, "c_K": rate, "q_K": exponent}
+    return law("forcing-memory", lr_unit=PEAK, batch_unit=1.0), values
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2, 1.0])
+@pytest.mark.parametrize("noise", [0.0, 1e-4])
+def test_a_drop_that_is_logged_one_step_late(tmp_path, rate, noise):
+    """Rows every 50 steps: row 8000 still has the old lr, and the loss of row 8050 has seen fifty steps of the new."""
+    made, values = drop_law(rate)
+    for at, by in ((8000, 1), (8000, 0), (8050, 0)):
+        lr = np.where(np.arange(12_001) < at, PEAK, PEAK / 10)
+        log = log_of_law(1, made, values, from_arrays(lr[:-1], 1.0), every=50, noise=noise)
+        step = log.step.astype(int)
+        got = read_run(write(tmp_path / "a.csv", step, lr[step - by], log.loss))
+        assert (np.flatnonzero(np.diff(np.asarray(got.schedule.lr))) + 1).tolist() == [at]
+        assert len(lines_with(got, "one step late, moved back by one step")) == by
+
+
+@pytest.mark.parametrize("every", [20, 50, 64, 100])
+@pytest.mark.parametrize("noise", [0.0, 1e-4, 1e-3])
+def test_a_drop_in_its_place_is_not_moved(every, noise):
+    """Slow and quick memories of short and long tails, small and large drops, at any row; no case is moved."""
+    for number, (rate, exponent, to) in enumerate(
+        (rate, exponent, to) for rate in (0.002, 0.2, 5.0) for exponent in (0.6, 2.5) for to in (0.1, 0.55)
+    ):
+        made, values = drop_law(rate, exponent)
+        for row in (20, 25, 30):
+            lr = np.where(np.arange((row + 12) * every + 1) < row * every, PEAK, to * PEAK)
+            log = log_of_law(number, made, values, from_arrays(lr[:-1], 1.0), every=every, noise=noise)
+            assert late(Series("loss", log.step, log.loss), log.step, lr[log.step.astype(int)]) is None
+
+
+def test_noise_is_no_reaction_to_a_drop():
+    """500 exact drops under noise alone, at which the curve has no kink: ten times the spread is never left."""
+    step = np.arange(50.0, 3001.0, 50.0)
+    lr = np.where(step < 2000, PEAK, PEAK / 10)
+    draws = np.random.default_rng(2).standard_normal((500, step.size))
+    moved = [late(Series("loss", step, curve(step) * np.exp(1e-4 * z)), step, lr) for z in draws]
+    assert moved == [None] * 500
+
+
+def test_a_loss_with_fewer_rows_than_the_lr_does_not_say_which_row_is_late():
+    """lr every 10 steps, loss every 100: that it reacts before step 7900 says more than one row of the lr."""
+    step, rows = np.arange(100.0, 16_001.0, 100.0), np.arange(10.0, 16_001.0, 10.0)
+    loss, _ = dropped(step, 7850, 0)
+    seen = np.where(rows < 8000, PEAK, PEAK / 10)
+    assert late(Series("loss", step, loss), rows, seen) is None
+    assert late(Series("loss", step, loss), step, seen[9::10]) == "row"
+
+
+def test_a_short_decay_is_no_late_drop(tmp_path):
+    """1, .7, .4, .1 of the peak in four rows: the loss moves with the first of them, before the lr has halved."""
+    made, values = drop_law(0.2)
+    lr = PEAK * (1.0 - 0.9 * np.clip((np.arange(10_001) - 9000) / 300, 0.0, 1.0))
+    log = log_of_law(1, made, {**values, "A_0": 0.02}, from_arrays(lr[:-1], 1.0), every=100)
+    step = log.step.astype(int)
+    got = read_run(write(tmp_path / "a.csv", step, lr[step], log.loss))
+    assert not lines_with(got, "reacts")
+    np.testing.assert_allclose(got.schedule.lr, lr[:-1], atol=1e-12)
 
 
 def test_a_lone_row_of_another_series_does_not_move_the_curve(tmp_path):

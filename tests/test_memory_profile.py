@@ -277,6 +277,11 @@ def test_errors(case, tmp_path):
     ):
         with pytest.raises(InputError, match=word):
             memory_profile(chosen, runs[:2], runs[2], **options)
+    with pytest.raises(InputError, match="fixed must leave q_K free"):
+        memory_profile(chosen, runs[:2], runs[2], free=replace(free, fixed={"q_K": 1.0}))
+    for other, told in ((law("fsl"), "name fsl"), (law("forcing-memory", clock_power=0.5), "clock_power 0.5")):
+        with pytest.raises(InputError, match=f"free must be a fit of the law, which has {told}, got"):
+            memory_profile(other, runs[:2], runs[2], free=free)
     with pytest.raises(InputError, match="fit of fit_runs"):
         memory_profile(chosen, runs[1:], runs[0], free=free)
     with pytest.raises(InputError, match="held_out is empty"):

@@ -121,6 +121,13 @@ def test_distances_by_hand():
     assert wide.near == ("q_memory=1", "q_forcing=1")
 
 
+@pytest.mark.parametrize(("distance", "near"), [(0.9, ("q_memory=1",)), (1.2, ())])
+def test_near_is_within_one_standard_error(distance, near):
+    found = placement(result_at(0.2, math.exp(0.1 * distance), 0.01 * np.eye(2)))
+    assert found.sides[0].distance == pytest.approx(distance, rel=1e-9)
+    assert found.near == near
+
+
 @pytest.mark.parametrize(("q_memory", "open_"), [(0.94, False), (0.96, True), (1.04, True), (1.06, False)])
 def test_unresolved_boundary(q_memory, open_):
     found = placement(result_at(0.4, q_memory, 1e-10 * np.eye(2)))
@@ -141,9 +148,11 @@ def test_bootstrap_samples_are_counted():
     assert found.probabilities == {label: counted.count(label) / 40 for label in LABELS}
     spread = np.std(np.log(pairs), axis=0, ddof=1)
     assert found.stderr == pytest.approx((0.9 * spread[0], 1.1 * spread[1]), rel=1e-12)
-    few = placement(result_at(0.9, 1.1, 1e-8 * np.eye(2), samples=samples[:5]))
-    assert few.source == "covariance"
-    assert few.probabilities["IM1"] == 1.0
+    for count in (5, 15, 19):
+        few = placement(result_at(0.9, 1.1, 1e-8 * np.eye(2), samples=samples[:count]))
+        assert few.source == "covariance"
+        assert few.probabilities["IM1"] == 1.0
+    assert placement(result_at(0.9, 1.1, 1e-8 * np.eye(2), samples=samples[:20])).source == "bootstrap"
 
 
 def test_draws_are_seeded():

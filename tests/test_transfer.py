@@ -111,6 +111,16 @@ def test_horizons_are_ratios_of_intrinsic_time_also_from_a_file(split, result):
     assert np.isnan(transfer(FitResult.from_json(json.dumps(record)), split[1]).runs[0].horizon_ratio)
 
 
+def test_the_horizon_of_a_run_is_its_last_row(split, result):
+    """The schedule goes on after the log ends: only the steps up to the last row were predicted."""
+    longest = max(one.intrinsic_time for one in result.runs)
+    short = split[1][1].part(0, 900)
+    assert short.schedule.steps == 1800
+    found = transfer(result, short).runs[0]
+    assert found.last_step == 900
+    assert found.horizon_ratio == pytest.approx(900 * PEAK / longest, rel=1e-12)
+
+
 def test_a_fit_of_last_decades_is_asked_about_last_decades(split):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)

@@ -3,7 +3,16 @@
 import argparse
 
 from rfsim.checks import InputError, positive_number
-from rfsim.cli.logs import LOGS, add_fit_arguments, add_log_arguments, described, files_of, read_sources, tell_findings
+from rfsim.cli.logs import (
+    LOGS,
+    Source,
+    add_fit_arguments,
+    add_log_arguments,
+    described,
+    files_of,
+    read_sources,
+    tell_findings,
+)
 from rfsim.cli.output import emit, warn
 from rfsim.cli.setup import parameters
 
@@ -29,6 +38,7 @@ def run(options: argparse.Namespace) -> int:
     from rfsim.progress import Progress
     from rfsim.provenance import versions
     from rfsim.surrogates.comparison import LAWS, compare, named_law
+    from rfsim.surrogates.transfer import moving_rows
     from rfsim.surrogates.uncertainty import checked_level
 
     laws = LAWS if options.law is None else tuple(options.law)
@@ -43,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if len(set(asked)) < len(asked):
         raise InputError("predict names a log twice; each run counts once")
     only_asked = [text for text, files in zip(options.predict, asked, strict=True) if files not in known]
-    sources = read_sources(options, [*options.logs, *only_asked])
+    sources = [Source(given, moving_rows(run)) for given, run in read_sources(options, [*options.logs, *only_asked])]
     fitted = [source for source in sources if files_of(source.given) in known]
     predicted = [source for source in sources if files_of(source.given) in asked]
     tell_findings(sources)
@@ -77,7 +87,10 @@ def run(options: argparse.Namespace) -> int:
         "versions": versions(),
     }
     if options.json:
-        emit(result, True, reasons={one.law: one.reason for one in found.laws if one.reason is not None})
+        reasons = {one.law: one.reason for one in found.laws if one.reason is not None}
+        if any(source.run.noise != source.run.noise for source in sources):
+            reasons["noise_floor"] = "a noise floor needs at least 8 rows"
+        emit(result, True, reasons=reasons)
     else:
         print(found.table())
     return 0 if any(one.test is not None for one in found.laws) else 1

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "default wald (chinchilla: bootstrap)",
     )
     group.add_argument("--resamples", type=int, metavar="N", help="of the bootstrap; default 200 (chinchilla: 1000)")
-    group.add_argument("--seed", type=int, default=0, metavar="S", help="of the bootstrap; default 0")
+    group.add_argument("--seed", type=int, metavar="S", help="of the bootstrap; default 0")
     group.add_argument(
         "--alternatives",
         action="store_true",
@@ -78,12 +78,16 @@ def run(options: argparse.Namespace) -> int:
     for name in ("model_size", "flop", "drop_largest", "free_scale"):
         if getattr(options, name):
             raise InputError(f"{name} is for chinchilla only, got it with law {options.law}; drop it")
+    if options.intervals != "bootstrap":
+        for name in ("resamples", "seed"):
+            if getattr(options, name) is not None:
+                raise InputError(f"{name} is for the bootstrap; drop it, or give --intervals bootstrap")
     law = named_law(options.law)
     fixed = fixed_values(options.fix)
     checked_level(options.level)
     positive_number("huber", options.huber)
     resamples = whole_number("resamples", 200 if options.resamples is None else options.resamples, least=2)
-    seed = whole_number("seed", options.seed, least=0)
+    seed = whole_number("seed", options.seed or 0, least=0)
     require_out(options.out, [*options.logs, *(options.parent or [])])
     return _fit(options, law, fixed, resamples, seed)
 

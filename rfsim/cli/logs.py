@@ -1,6 +1,7 @@
 """Arguments that the commands about training logs share, and the runs and texts that they make of them."""
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from rfsim.logs import Run
 
 LOGS = "a CSV, TSV, JSON-lines or tracker file; FILE+FILE for one run in several files"
+
+
+_OPTIONS = {"parents": "parent"}  # where the option is called otherwise
+_ARGUMENT = re.compile(
+    r"(?<![\w:,=-])(parents|warmup|schedule|step|loss|lr|batch|tokens|tokens_per_step|norm)=(?!\.\.\.)(?=(\w?))"
+)
+"""An argument of `read_run` with its equals sign; not the keys inside a SPEC."""
 
 
 class Source(NamedTuple):
@@ -30,12 +38,14 @@ def add_log_arguments(parser: argparse.ArgumentParser) -> None:
         "--warmup",
         type=int,
         metavar="N",
-        help="put a linear warm-up from 0 over N steps in front of logs that start after it",
+        help="put a linear warm-up from 0 over N steps in front of logs that start after it, and into a SPEC without "
+        "warmup=; with FILE.csv it says how many of its steps are the warm-up",
     )
     group.add_argument(
         "--schedule",
         metavar="SPEC|FILE.csv",
-        help="schedule of every log; default what the lr column or the configuration of the log says",
+        help="schedule of every log; a SPEC ends at the last row of the loss, so give its decay in whole steps if the "
+        "run went on; default what the lr column or the configuration of the log says",
     )
     group.add_argument("--step", metavar="COLUMN", help="column of the step; default by its usual names")
     group.add_argument("--loss", metavar="COLUMN", help="column of the loss; default by its usual names")
@@ -74,6 +84,25 @@ def add_fit_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_sources(options: argparse.Namespace, texts: Sequence[str], *, warmup: int = 0) -> list[Source]:
     """The runs of log arguments, with names that differ; `warmup` is used where --warmup is not given."""
+    try:
+        read = _read_sources(options, texts, warmup)
+    except InputError as error:
+        raise InputError(as_options(str(error))) from error
+    return [
+        source._replace(run=replace(source.run, findings=tuple(map(as_options, source.run.findings))))
+        for source in read
+    ]
+
+
+def as_options(text: str) -> str:
+    """A message of the library with the arguments that it asks for as options of the command line."""
+    text = re.sub(r"^tokens_per_step\b", "tokens-per-step", re.sub(r"^parents\b", "parent", text))
+    return _ARGUMENT.sub(
+        lambda found: f"--{_OPTIONS.get(found[1], found[1].replace('_', '-'))}{' ' * bool(found[2])}", text
+    )
+
+
+def _read_sources(options: argparse.Namespace, texts: Sequence[str], warmup: int) -> list[Source]:
     from rfsim.logs import read_run, read_runs
 
     same = _reading(options, warmup)
@@ -104,7 +133,7 @@ def read_as_fitted(options: argparse.Namespace, texts: Sequence[str], warmups: s
     warmups : of the fitted runs; --warmup goes before.
     """
     known = sorted(warmups - {0})
-    if options.warmup is not None or not known:
+    if options.warmup is not None or not known or (options.schedule and not _takes_warmup(options.schedule)):
         return read_sources(options, texts)
     only = known[0] if len(warmups) == 1 else None
     try:
@@ -124,6 +153,13 @@ def read_as_fitted(options: argparse.Namespace, texts: Sequence[str], warmups: s
         )
     again = read_sources(options, texts, warmup=only)
     return [new if is_late else old for new, old, is_late in zip(again, plain, late, strict=True)]
+
+
+def _takes_warmup(schedule: str) -> bool:
+    """True for a SPEC without a warm-up of its own; a file has every step."""
+    from rfsim.schedules.spec import SHAPES, read_spec
+
+    return schedule.partition(":")[0] in SHAPES and "warmup" not in read_spec(schedule)[1]
 
 
 def files_of(text: str) -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from rfsim.checks import InputError, positive_number, whole_number
 from rfsim.cli import norm
 from rfsim.cli.logs import require_out, tables
-from rfsim.cli.output import emit
+from rfsim.cli.output import emit, shown_rows
 from rfsim.cli.setup import parameters
 
 _FORMAT = "rfsim fit of final losses 1"
@@ -43,7 +43,7 @@ def fit_table(options: argparse.Namespace) -> int:
         raise InputError(f"chinchilla is fitted to one table of points, got {len(options.logs)} files; join them")
     level, delta = checked_level(options.level), positive_number("huber", options.huber)
     resamples = whole_number("resamples", 1000 if options.resamples is None else options.resamples, least=2)
-    seed = whole_number("seed", options.seed, least=0)
+    seed = whole_number("seed", options.seed or 0, least=0)
     dropped = whole_number("drop_largest", options.drop_largest or 0, least=0)
     require_out(options.out, options.logs)
     columns = {name: getattr(options, name) for name in _NAMES}
@@ -67,7 +67,7 @@ def fit_table(options: argparse.Namespace) -> int:
         "huber": delta,
         "scale": fit.scale,
         "starts_share": fit.share,
-        "scatter": float((rest**2).mean() ** 0.5),
+        "scatter": float(((rest**2).sum() / max(len(rest) - len(fit.values), 1)) ** 0.5),
         "rows": len(data),
         "dropped_largest": dropped,
         "resamples": len(samples),
@@ -119,7 +119,7 @@ def is_table_fit(path: str) -> bool:
     """True if the file is a fit of final losses; files that cannot be read are left to whoever reads them."""
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(record, dict) and record.get("format") == _FORMAT
 
@@ -154,15 +154,16 @@ def predict_table(options: argparse.Namespace) -> int:
     loss = law.evaluate(values, seen, gradient=False)[0]
     error = np.std([law.evaluate(one, seen, gradient=False)[0] for one in samples], axis=0, ddof=1)
     half = student_width(options.level, max(rows - len(values), 1)) * np.hypot(error, scatter * loss)
+    shown = shown_rows(options, len(data))
     result: dict[str, Any] = {
         "law": "chinchilla",
-        "model_size": data.model_size,
-        "tokens": data.tokens,
-        "loss": loss,
-        "stderr": error,
-        "low": loss - half,
-        "high": loss + half,
-        "observed": data.loss,
+        "model_size": data.model_size[shown],
+        "tokens": data.tokens[shown],
+        "loss": loss[shown],
+        "stderr": error[shown],
+        "low": (loss - half)[shown],
+        "high": (loss + half)[shown],
+        "observed": data.loss[shown],
         "level": options.level,
         "rmse": float(np.sqrt(np.mean((loss - data.loss) ** 2))),
         "coverage": float(np.mean(np.abs(loss - data.loss) <= half)),
@@ -172,8 +173,8 @@ def predict_table(options: argparse.Namespace) -> int:
     if options.json:
         emit(result, True)
     else:
-        shown = [dict(zip(_SHOWN, row, strict=True)) for row in zip(*(result[name] for name in _SHOWN), strict=True)]
-        print(tables(shown, _SHOWN))
+        rows_of = zip(*(result[name] for name in _SHOWN), strict=True)
+        print(tables([dict(zip(_SHOWN, row, strict=True)) for row in rows_of], _SHOWN))
         print(f"\nrmse: {result['rmse']:.6g}\ncoverage: {result['coverage']:.3g}")
     return 0
 

@@ -7,7 +7,7 @@ from rfsim.checks import InputError, positive_number, whole_number
 from rfsim.cli import norm
 from rfsim.cli.fit import common_warmup
 from rfsim.cli.logs import LOGS, add_log_arguments, described, number_or_text, read_as_fitted, tables, tell_findings
-from rfsim.cli.output import emit, warn
+from rfsim.cli.output import emit, shown_rows, warn
 from rfsim.cli.setup import is_schedule_file, parameters
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rfsim.schedules import Schedule
     from rfsim.surrogates import FitResult
 
-_ROWS = 40
 _FAR = 1.05  # horizons beyond this multiple of the fitted ones are told
 COLUMNS = ("run", "step", "loss", "stderr", "low", "high", "observed")
 
@@ -40,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rows",
         type=int,
         metavar="K",
-        help=f"about K evenly spaced rows of each run with the first and the last; default all with --json, "
-        f"else {_ROWS}",
+        help="about K evenly spaced rows of each run (or of the table) with the first and the last; default all with "
+        "--json, else 40",
     )
     parser.epilog = (
         "The warm-up of the fitted runs is put in front of logs that start after it, and into a SPEC without warmup=; "
@@ -248,11 +247,7 @@ def _extend(
     columns: dict[str, list[Any]], name: str, predicted: Any, observed: list[Any], options: argparse.Namespace
 ) -> None:
     """Append the rows of one run that are to be printed."""
-    import numpy as np
-
-    count = len(predicted.step)
-    wanted = (count if options.json else _ROWS) if options.rows is None else options.rows
-    rows = np.unique(np.rint(np.linspace(0.0, count - 1.0, min(wanted, count))).astype(np.int64))
+    rows = shown_rows(options, len(predicted.step))
     columns["run"] += [name] * len(rows)
     columns["step"] += [int(step) for step in predicted.step[rows]]
     for key in ("loss", "stderr", "low", "high"):

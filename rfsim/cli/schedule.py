@@ -3,9 +3,9 @@
 import argparse
 from typing import Any
 
-from rfsim.checks import InputError, whole_number
+from rfsim.checks import InputError
 from rfsim.cli.design import add_design_arguments, refuse_design_arguments, run_design
-from rfsim.cli.output import emit
+from rfsim.cli.output import emit, shown_rows
 from rfsim.cli.setup import SPECS, is_schedule_file, parameters, read_schedule
 
 SHOWN = ("step", "lr", "batch", "intrinsic_time", "ratio", "data")
@@ -21,7 +21,6 @@ PAIRED = (
     "batch_growth_lr",
     "batch_growth_batch",
 )
-_TABLE_ROWS = 40
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rows",
         type=int,
         metavar="K",
-        help=f"about K evenly spaced rows with the first and the last; default all with --json, else {_TABLE_ROWS}",
+        help="about K evenly spaced rows with the first and the last; default all with --json, else 40",
     )
     parser.add_argument(
         "--group", type=int, default=4, metavar="G", help="pair: updates of the batch-growth run per macro step"
@@ -67,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
     options.at = None
     if options.action == "design":
-        result, reasons, table = run_design(options, _rows)
+        result, reasons, table = run_design(options, shown_rows)
     else:
         refuse_design_arguments(options)
         result, reasons, table = (_show if options.action == "show" else _pair)(options)
@@ -84,7 +83,7 @@ def _show(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str], 
 
     schedule = read_schedule(options)[0]
     whole = schedules.path(schedule, clock=schedules.power_clock(options.clock_power))
-    rows = _rows(options, schedule.steps)
+    rows = shown_rows(options, schedule.steps)
     result: dict[str, Any] = {name: getattr(whole, name)[rows] for name in SHOWN}
     end = {"end_intrinsic_time": float(whole.intrinsic_time[-1]), "end_data": float(whole.data[-1])}
     reasons = {}
@@ -116,7 +115,7 @@ def _pair(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str], 
     grain = 10.0 * float(made.intrinsic_time[1])
     grain = min(grain, float(made.intrinsic_time[-1]))
     off = schedules.path_distance(made.lr_decay, target, clock=clock, grain=grain)
-    rows = _rows(options, len(made.level))
+    rows = shown_rows(options, len(made.level))
     one, other = made.lr_decay_steps[rows], made.batch_growth_steps[rows]
     result: dict[str, Any] = {
         "intrinsic_time": made.intrinsic_time[rows],
@@ -142,11 +141,3 @@ def _pair(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str], 
         for name in ("lr_decay", "batch_growth"):
             schedules.write_schedule(folder / f"{name}.csv", getattr(made, name))
     return result, {}, PAIRED
-
-
-def _rows(options: argparse.Namespace, count: int) -> Any:
-    """Row numbers in 0..count-1 that are printed."""
-    import numpy as np
-
-    wanted = (count if options.json else _TABLE_ROWS) if options.rows is None else whole_number("rows", options.rows)
-    return np.unique(np.rint(np.linspace(0.0, count - 1.0, min(wanted, count))).astype(np.int64))

@@ -116,7 +116,7 @@ def is_perplexity(name: str) -> bool:
 
 
 def candidates(names: Iterable[str], role: str) -> list[str]:
-    """Columns that could play a role, the most explicit alias (the longest name) last."""
+    """Columns that could play a role by their names, in the order of the file."""
     return [name for name in names if plain(name) in ALIASES[role]]
 
 

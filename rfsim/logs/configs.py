@@ -21,15 +21,21 @@ KEYS = {
         "num_iterations",
     ),
     "warmup": ("warmup_steps", "warmup_iters", "num_warmup_steps", "lr_warmup_iters", "warmup"),
+    "warmup_share": ("warmup_ratio", "warmup_fraction", "lr_warmup_fraction", "warmup_percent"),
+    "length": ("lr_decay_iters", "lr_decay_steps"),
     "fraction": ("wsd_fract_decay", "decay_fraction", "decay_frac", "fract_decay", "cooldown_fraction"),
     "decay": ("decay_steps", "num_decay_steps", "cooldown_steps", "lr_wsd_decay_iters", "decay_iters"),
     "decay_kind": ("decay_type", "decay_shape", "lr_wsd_decay_style", "cooldown_type"),
     "lr": ("lr", "learning_rate", "max_lr", "peak_lr", "base_lr"),
     "scale": ("wsd_final_lr_scale", "final_lr_scale", "min_lr_ratio", "final_lr_ratio", "lr_min_ratio"),
     "final": ("final_lr", "min_lr", "lr_end", "eta_min", "cos_final_lr"),
+    "wsd_final": ("final_lr", "min_lr", "lr_end"),
     "resume": ("resume_from", "resume_from_checkpoint", "resume", "parent", "init_from_run"),
 }
 """Names of each entry, the first that is present counts."""
+
+LENGTHS = ("sequence_length", "seq_length", "seq_len", "block_size", "context_length", "max_seq_len")
+ACCUMULATIONS = ("acc_steps", "gradient_accumulation_steps", "grad_accum_steps", "accumulate_grad_batches")
 
 SHAPES = {
     "wsd": "wsd",
@@ -63,7 +69,10 @@ DECAYS = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What a configuration says about the schedule: kind, peak, steps, warm-up, decay start, floors it may mean."""
+    """What a configuration says about the schedule: kind, peak, steps, warm-up, decay start, floors it may mean.
+
+    said : whether it names the floor.
+    """
 
     kind: str
     peak: float
@@ -71,6 +80,7 @@ class Plan:
     warmup: int
     start: int
     floors: tuple[float, ...]
+    said: bool = True
 
     def shape(self, floor: float, *, shift: int = 0) -> Shape:
         """The shape with this floor, its start and end `shift` steps later; without the warm-up."""
@@ -100,8 +110,12 @@ def plan_of(config: Mapping[str, object], lowest: float | None) -> Plan | None:
     if peak <= 0 or steps < 1:
         return None
     kind, start = SHAPES[word.lower()], 0.0
-    warmup = _real(config, "warmup") or 0.0
+    steps = _real(config, "length") or steps  # the decay may end before the run, or be cut by its end
+    rise = _real(config, "warmup_share") or 0.0
+    warmup = _real(config, "warmup") or rise * steps
     warmup = warmup * steps if 0 < warmup < 1 else warmup
+    if steps < 1 or not 0.0 <= rise < 1.0:
+        return None
     if kind == "wsd":
         share, down = _real(config, "fraction"), _real(config, "decay")
         if share is None and down is None:
@@ -112,16 +126,19 @@ def plan_of(config: Mapping[str, object], lowest: float | None) -> Plan | None:
             return None
     elif kind != "constant":
         start = warmup
-    floors: list[float] = []
-    scale, final = _real(config, "scale"), _real(config, "final")
-    if SHAPES[word.lower()] == "wsd":
-        floors += [] if scale is None else [scale * peak]
+    scale = _real(config, "scale")
+    if SHAPES[word.lower()] == "wsd":  # its own key goes before the general ones; those of a cosine are not its
+        told = (None if scale is None else scale * peak, _real(config, "wsd_final"))
     else:
-        floors += [] if final is None or final < 0 else [final]
-        floors += [] if scale is None else [scale * peak]
-    floors += [*([] if lowest is None else [lowest]), 0.1 * peak, 0.0]
-    kept = dict.fromkeys(floor for floor in floors if 0 <= floor <= peak and (floor > 0 or kind != "exponential"))
-    return Plan(kind, peak, round(steps), round(warmup), round(start), tuple(kept))
+        told = (_real(config, "final"), None if scale is None else scale * peak)
+    said = [floor for floor in told if floor is not None and _is_floor(floor, peak, kind)]
+    guessed = [0.0] if lowest is None else [lowest, 0.1 * peak, 0.0]
+    floors = dict.fromkeys([*said, *(floor for floor in guessed if _is_floor(floor, peak, kind))])
+    return Plan(kind, peak, round(steps), round(warmup), round(start), tuple(floors), bool(said))
+
+
+def _is_floor(lr: float, peak: float, kind: str) -> bool:
+    return 0.0 <= lr <= peak and (lr > 0.0 or kind != "exponential")
 
 
 def resumed_from(config: Mapping[str, object]) -> tuple[str, int | None] | None:
@@ -147,17 +164,21 @@ def tokens_per_step(config: Mapping[str, object]) -> tuple[float, str] | None:
         value = _finite(config.get(key))
         if value:
             return value, key
-    length = _first(config, ("sequence_length", "seq_length", "seq_len", "block_size", "context_length", "max_seq_len"))
+    length = first_positive(
+        config, ("sequence_length", "seq_length", "seq_len", "block_size", "context_length", "max_seq_len")
+    )
     if length is None:
         return None
-    whole = _first(config, ("global_batch_size", "train_batch_size", "total_batch_size"))
+    whole = first_positive(config, ("global_batch_size", "train_batch_size", "total_batch_size"))
     if whole is not None:
         return whole[1] * length[1], f"{whole[0]} * {length[0]}"
-    size = _first(config, ("batch_size", "micro_batch_size"))
+    size = first_positive(config, ("batch_size", "micro_batch_size"))
     if size is None:
         return None
     parts = [size, length]
-    more = _first(config, ("acc_steps", "gradient_accumulation_steps", "grad_accum_steps", "accumulate_grad_batches"))
+    more = first_positive(
+        config, ("acc_steps", "gradient_accumulation_steps", "grad_accum_steps", "accumulate_grad_batches")
+    )
     parts += [more] if more is not None else []
     return math.prod(value for _, value in parts), " * ".join(key for key, _ in parts)
 
@@ -182,7 +203,8 @@ def _real(config: Mapping[str, object], what: str) -> float | None:
     return next((value for key in KEYS[what] if (value := _finite(config.get(key))) is not None), None)
 
 
-def _first(config: Mapping[str, object], keys: Iterable[str]) -> tuple[str, float] | None:
+def first_positive(config: Mapping[str, object], keys: Iterable[str]) -> tuple[str, float] | None:
+    """The first of the keys whose entry is a number above 0, also one written as text, with that number."""
     return next(((key, value) for key in keys if (value := _finite(config.get(key))) is not None and value > 0), None)
 
 
@@ -191,6 +213,6 @@ def _finite(value: object) -> float | None:
         return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) else None

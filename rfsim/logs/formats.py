@@ -70,8 +70,14 @@ def read_log(path: str | Path) -> Log:
         raise InputError(f"log {path} is empty; give a file with a header and rows")
     log = _read_json(source, text) if text.lstrip()[0] in "{[" else _read_table(source, text)
     if not any(table.columns for table in log.tables):
-        raise InputError(f"log {path} holds no column of numbers; give a file with a header and rows of numbers")
+        raise InputError(f"log {path} holds no column of numbers{_header_of(text)}; give a header and rows of numbers")
     return log
+
+
+def _header_of(text: str) -> str:
+    """What the header of a table is taken to be, where that may be why it has no numbers."""
+    first = next(line for line in text.splitlines() if line.strip())
+    return "" if first.lstrip()[0] in "{[" else f": the header is taken to be {first[:60]!r}, cells between commas"
 
 
 def _number(cell: object) -> float:
@@ -125,12 +131,8 @@ def _read_table(source: Path, text: str) -> Log:
     header_line = next(line for line in lines if line.strip())
     bare = re.sub(r'"[^"]*"', "", header_line)
     delimiter = max(DELIMITERS, key=bare.count)
-    rows = [
-        row
-        for row in csv.reader(lines, delimiter=delimiter if bare.count(delimiter) else ",", skipinitialspace=True)
-        if any(cell.strip() for cell in row)
-    ]
-    header, findings = [cell.strip() for cell in rows[0]], []
+    rows, findings = _cells(source, lines, delimiter if bare.count(delimiter) else ",")
+    header = [cell.strip() for cell in rows[0]]
     if all(_is_number(cell) for cell in header):
         raise InputError(f"log {source} has no header, its first row is {header_line[:60]!r}; name the columns there")
     doubled = {name for name in header if name and header.count(name) > 1}
@@ -153,6 +155,27 @@ def _read_table(source: Path, text: str) -> Log:
     if len(run_names) > 1:
         findings.append(f"the file holds the runs {', '.join(run_names)}")
     return Log(source, name, {}, tuple(tables), tuple(findings))
+
+
+def _cells(source: Path, lines: Sequence[str], delimiter: str) -> tuple[list[list[str]], list[str]]:
+    """Cells of the rows that are not blank, and a line for each row that a quoted cell stretches over several lines."""
+    rows, findings, first = [], [], 1
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    try:
+        for row in reader:
+            last = reader.line_num
+            if last > first:
+                again = csv.reader(lines[first - 1 : last], delimiter=delimiter, skipinitialspace=True, strict=True)
+                next(again)  # csv.Error if the quote is not closed, or text follows where it is
+                findings.append(f"a quoted cell stretches over the lines {first} to {last}: read as one row")
+            first = last + 1
+            if any(cell.strip() for cell in row):
+                rows.append(row)
+    except csv.Error as error:
+        raise InputError(
+            f"log {source} has a quote in line {first} that cannot be read ({error}); close it, or leave it out"
+        ) from error
+    return rows, findings
 
 
 def _is_number(cell: str) -> bool:
@@ -196,6 +219,8 @@ def _read_json(source: Path, text: str) -> Log:
         whole: object = json.loads(text)
     except json.JSONDecodeError:
         return _read_json_lines(source, text)
+    except ValueError as error:
+        raise InputError(f"log {source} is JSON with a number that cannot be read ({error}); correct it") from error
     except RecursionError as error:
         raise InputError(f"log {source} is JSON nested too deep to be a log; export its history as a table") from error
     if isinstance(whole, list):
@@ -204,7 +229,7 @@ def _read_json(source: Path, text: str) -> Log:
     found = whole.get("history", whole.get("data"))
     config = whole.get("config")
     config = _unwrapped(config) if isinstance(config, dict) else {}
-    name = whole.get("name", whole.get("run_name", source.stem))
+    name = whole.get("name") or whole.get("run_name") or source.stem
     if found is None and all(not isinstance(value, list | dict) for value in whole.values()):
         return _read_json_lines(source, text)  # JSON lines with a single line
     tables = _history(source, whole if found is None else found)
@@ -245,7 +270,7 @@ def _columns_table(label: str, cells: Mapping[str, list[object]]) -> Table:
     length = max(steps, default=max(map(len, cells.values()), default=0))
     short = {name: (len(column), length) for name, column in cells.items() if column and len(column) != length}
     columns = _columns({name: column for name, column in cells.items() if len(column) == length and length})
-    whole = {name: column for name, column in cells.items() if len(column) == length}
+    whole = {name: column for name, column in cells.items() if len(column) == length and length}
     return Table(label, columns, short, _lost(cells, columns), _text(whole, columns))
 
 
@@ -255,7 +280,7 @@ def _read_json_lines(source: Path, text: str) -> Log:
     for number, line in lines:
         try:
             row = json.loads(line)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # no JSON, a number without end, or nested too deep
             bad.append(number)
             continue
         if isinstance(row, dict):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import solve_banded
 
 from rfsim.checks import FloatArray, InputError, finite_vector, non_negative_number, positive_number
+from rfsim.logs.configs import first_positive
 
 _INITIAL = 0.02  # root mean square of the initial parameters where the configuration does not say
 
@@ -107,22 +108,14 @@ def modelled(config: Mapping[str, object]) -> tuple[NormModel, str]:
     ------
     InputError : if the configuration names no weight decay.
     """
-    decay = _number(config, ("weight_decay", "wd"))
-    if decay is None or decay <= 0.0:
+    found = first_positive(config, ("weight_decay", "wd"))
+    if found is None:
         raise InputError(
             "norm weight-decay needs a weight_decay above 0 in the configuration of the log, and there is none; name a "
-            "column of norms, or make them with Run.with_norm(NormModel(weight_decay))"
+            "column of norms (in Python, Run.with_norm(NormModel(weight_decay)) makes them)"
         )
-    initial = _number(config, ("init_std", "initializer_range", "init_scale"))
-    told = f"init_std {initial:g}" if initial else f"initial parameters of {_INITIAL:g}, which the log does not say"
-    return NormModel(decay, initial or _INITIAL), (
+    decay, start = found[1], first_positive(config, ("init_std", "initializer_range", "init_scale"))
+    told = f"init_std {start[1]:g}" if start else f"initial parameters of {_INITIAL:g}, which the log does not say"
+    return NormModel(decay, start[1] if start else _INITIAL), (
         f"norm of every step modelled, not measured: weight_decay {decay:g}, {told}, updates of size lr per parameter"
     )
-
-
-def _number(config: Mapping[str, object], keys: tuple[str, ...]) -> float | None:
-    for key in keys:
-        value = config.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool) and np.isfinite(value):
-            return float(value)
-    return None

@@ -10,8 +10,9 @@ import numpy as np
 from rfsim.checks import FloatArray, InputError, require_memory, whole_number
 from rfsim.logs.configs import is_parent, peak_of, resumed_from
 from rfsim.logs.formats import Log, read_log
+from rfsim.logs.given import from_given, is_spec
 from rfsim.logs.norms import modelled
-from rfsim.logs.reconstruct import Rows, from_given, from_log
+from rfsim.logs.reconstruct import Rows, from_log
 from rfsim.logs.record import Run, run
 from rfsim.logs.roles import batches, loss_of, lr_rows, norms, single_values
 from rfsim.logs.segments import merged
@@ -56,7 +57,9 @@ def read_run(
     lr, batch : a column, or a number: the peak lr of a SPEC, the batch of all steps (1 if there is no column).
     tokens_per_step : turns tokens into steps; without it the configuration's batch times sequence length.
     schedule : a Schedule, a SPEC such as "wsd:decay=0.2", or a CSV file step,lr,batch.
-    warmup : steps N of a linear warm-up from 0, lr s/(N - 1) at steps s < N, in front of logs that start after it.
+    warmup : steps N of a linear warm-up from 0, lr s/(N - 1) at steps s < N, in front of logs that start after it. A
+        SPEC gets it too, as (s + 1)/N, unless it names its own. A Schedule or a CSV file has every step: there it says
+        how many of them are the warm-up, and changes none.
     parents : runs, or files of runs, from which this one was resumed: their rows and lr hold before its first step.
     name : of the run; of the column group where a chart holds several runs.
 
@@ -65,6 +68,10 @@ def read_run(
     InputError : for files, columns or arguments that do not fit, or an lr that cannot be known for some steps.
     """
     warmup = whole_number("warmup", warmup, least=0)
+    if isinstance(lr, int | float) and (schedule is None or not is_spec(schedule)):
+        raise InputError(
+            f"lr is the peak of a SPEC if it is a number, got {lr:g} without one; give schedule=SPEC, or drop it"
+        )
     paths = [source] if isinstance(source, str | Path) else list(source)
     if not paths:
         raise InputError("source must name at least one file, got none; give the path of a log")
@@ -88,7 +95,9 @@ def read_run(
             f"loss is in no column of {', '.join(log.source.name for log in logs)}: its columns of numbers are "
             f"{', '.join(found)}; {''.join(f'{line}; ' for line in text['loss'])}name one with loss="
         )
-    series, told = loss_of(read(losses), losses, other_losses, found)
+    clear = read(losses)
+    steps.require_tokens()
+    series, told = loss_of(clear, losses, other_losses, found)
     findings += [*series.findings, *told]
     rates, told = lr_rows(lr, found, read, series, elsewhere=schedule is not None or bool(config))
     findings += told
@@ -106,6 +115,7 @@ def read_run(
         "tokens": tokens,
         "tokens_per_step": tokens_per_step,
         "loss": loss,
+        "lr": lr if isinstance(lr, str) else None,
         "batch": batch,
         "norm": norm,
     }
@@ -119,16 +129,17 @@ def read_run(
     require_memory(f"the schedule of {label} up to its last row at step {horizon:g}", 40.0 * horizon, _FEWER)
     if schedule is not None:
         peak = float(lr) if isinstance(lr, int | float) else _peak(rows, config)
-        given, told = from_given(schedule, horizon, peak=peak, warmup=warmup, rows=rows)
-        values, sizes, up = np.asarray(given.lr), np.asarray(given.batch), warmup
+        given, told, up = from_given(schedule, horizon, peak=peak, warmup=warmup, rows=rows)
+        values, sizes = np.asarray(given.lr), np.asarray(given.batch)
     else:
         if not rows.lr.size and text["lr"] and not config:
             raise InputError(f"lr cannot be read: {text['lr'][0]}; correct it, give schedule= or name another column")
         values, told, up = from_log(rows, horizon, config=config, warmup=warmup)
         sizes = np.ones(values.size)
     findings += told
-    sizes, told = batches(batch, found, read, sizes, config)
-    findings += told
+    if batch is not None or schedule is None or is_spec(schedule):  # a Schedule and a file have the batch of every step
+        sizes, told = batches(batch, found, read, sizes, config)
+        findings += told
     norm_rows, told = (None, []) if norm == WEIGHT_DECAY else norms(norm, found, read, values.size)
     findings += told
     own = run(

@@ -1,6 +1,7 @@
 """Several logs at once: each resumed run with its parents."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from rfsim.checks import InputError
@@ -42,12 +43,11 @@ def _with_ancestors(
     resume = resumed_from(log.config)
     parents: list[Run] = []
     if resume is not None and log.source not in seen:
-        match = [
-            (s, other) for s, other in [*known, *_beside(log)] if _is_parent(other, resume[0]) and other is not log
-        ]
-        if match:
+        elsewhere = chain(known, _beside(log))  # the folder is read only as far as it must be
+        match = next(((s, other) for s, other in elsewhere if other is not log and _is_parent(other, resume[0])), None)
+        if match is not None:
             without = {key: value for key, value in same.items() if key != "name"}
-            parents.append(_with_ancestors(*match[0], known, without, (*seen, log.source)))
+            parents.append(_with_ancestors(*match, known, without, (*seen, log.source)))
     return read_run(source, parents=parents, **same)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The learning rate of every step of a run, from whatever the log has: a schedule, a configuration, or rows.
+"""The learning rate of every step of a run, from whatever the log has: a configuration, or rows.
 
 Never from the integral of subsampled rows: what is between the rows comes from a shape that meets all of them, and
 where no shape does, a line says how far the integral may be off.
@@ -6,7 +6,6 @@ where no shape does, a line says how far the integral may be off.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -14,15 +13,11 @@ from rfsim.checks import FloatArray, InputError, require_memory
 from rfsim.logs.configs import Plan, plan_of
 from rfsim.logs.recognise import recognise, rise_of, tolerance
 from rfsim.logs.shapes import Shape
-from rfsim.schedules.files import read_schedule
-from rfsim.schedules.record import Schedule
-from rfsim.schedules.shapes import warmed
-from rfsim.schedules.spec import SHAPES, from_spec, read_spec
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Logged lr: steps (n,), values (n,), and where the run's first known row of any kind is.
+    """Logged lr: steps (n,), values (n,), and what is known before them.
 
     Attributes
     ----------
@@ -33,43 +28,6 @@ class Rows:
     step: FloatArray
     lr: FloatArray
     before: FloatArray
-
-
-def from_given(
-    given: Schedule | str | Path, horizon: int, *, peak: float | None, warmup: int, rows: Rows
-) -> tuple[Schedule, list[str]]:
-    """The schedule that the caller gave: a Schedule, a SPEC text (with the peak of the log) or a CSV file.
-
-    Raises
-    ------
-    InputError : for a text that is neither, a SPEC without a known peak, or a schedule that ends before the last row.
-    """
-    if isinstance(given, Schedule):
-        schedule, source = given, "the schedule that was given"
-    elif str(given).partition(":")[0] in SHAPES:
-        text = str(given)
-        if peak is None:
-            raise InputError(f"schedule {text!r} needs a peak lr and the log has none; give lr=NUMBER, or a CSV file")
-        schedule, source = from_spec(text, steps=horizon, lr=peak, batch=1.0), f"{text} with peak {peak:g}"
-        if warmup and "warmup" not in read_spec(text)[1]:
-            schedule = warmed(schedule, float(warmup))
-    elif Path(given).suffix or Path(given).exists():
-        schedule, source = read_schedule(given), str(given)
-    else:
-        raise InputError(f"schedule {str(given)!r} is neither a file nor one of {', '.join(SHAPES)}")
-    if schedule.steps < horizon:
-        raise InputError(
-            f"schedule must reach the last row of the loss at step {horizon}, {source} has {schedule.steps} steps; "
-            f"extend it or cut the log"
-        )
-    lr = np.asarray(schedule.lr)
-    inside = rows.step < lr.size
-    line = f"lr of every step from {source}"
-    if inside.any():
-        apart = np.abs(lr[rows.step[inside].astype(int)] - rows.lr[inside])
-        worst = rows.step[inside][apart.argmax()]
-        line += f"; largest deviation from {inside.sum()} logged rows {apart.max():.2g} at step {worst:g}"
-    return schedule, [line]
 
 
 def from_log(
@@ -91,8 +49,14 @@ def from_log(
                 "lr is in no column of the log and its configuration names no schedule that is known; "
                 "give schedule= (a SPEC with lr=PEAK, or a CSV step,lr,batch) or name the column with lr="
             )
+        if not plan.floors:
+            raise InputError(
+                f"lr is in no column of the log and its configuration does not say where the {plan.kind} decay ends; "
+                f"give schedule= (a SPEC with lr=PEAK, or a CSV step,lr,batch)"
+            )
         shape = plan.shapes()[0][1]
         told = f"lr of every step from the configuration alone, no row to check it with: {shape.words()}"
+        told += "" if plan.kind == "constant" or plan.said else "; it does not say where the decay ends: taken as 0"
         return _values(shape, max(horizon, plan.steps)), [told], plan.warmup
     if rows.before.size == 0 and _dense(rows):
         return _every_step(rows, horizon)
@@ -203,12 +167,14 @@ def _from_shape(
         apart = min(float(np.abs(other.at(rows.step) - rows.lr).max()) for _, other in plan.shapes())
         findings.append(f"the configuration's schedule deviates from the rows by up to {apart:.2g}: the rows win")
     for place, lr in shape.stages:
-        left, right = rows.step[rows.step < place].max(initial=0.0), rows.step[rows.step >= place].min(initial=np.inf)
+        left = rows.step[rows.step < place].max(initial=max(rows.before.size - 1.0, 0.0))
+        right = rows.step[rows.step >= place].min(initial=np.inf)
         if right - left > 1:
             findings.append(
                 f"the lr becomes {lr:g} between the rows at steps {left:g} and {right:g}: "
                 f"placed at the roundest step, {place:g}"
             )
+    findings += _held(rows, horizon, shape)
     late = _off_by_one(shape, rows)
     if late == 1:
         findings.append(f"{_knots_text(shape)}, one step after a round number: lr logged one step late, shifted back")
@@ -233,6 +199,27 @@ def _from_shape(
         )
     end = int(np.ceil(shape.end)) if shape.kind not in ("constant", "stages") else 0
     return _values(shape, max(horizon, int(rows.step[-1]), end)), findings, warmup or _warmup_steps(shape)
+
+
+def _held(rows: Rows, horizon: int, shape: Shape | None = None) -> list[str]:
+    """Line about steps after the last row of the lr, beyond one interval; without a shape its last value is held.
+
+    Raises
+    ------
+    InputError : if the rows end inside a decay, so that nothing tells how it goes on.
+    """
+    last = rows.step[-1]
+    if horizon <= last + _gap(rows.step):
+        return []
+    falling = rows.lr.size > 1 and 0.0 < rows.lr[-1] < rows.lr[-2]
+    known = shape is not None and (shape.kind in ("constant", "stages") or shape.end >= horizon)
+    if falling and not known:
+        raise InputError(
+            f"lr after its last row at step {last:g} cannot be known: the rows end inside a "
+            f"{f'{shape.kind} ' if shape else ''}decay, the loss goes on to step {horizon}; give schedule="
+        )
+    how = "from there on the lr is that of the shape" if shape else "the last lr is held"
+    return [f"the lr rows end at step {last:g}, the loss at {horizon}: {how}"]
 
 
 def _warmup_steps(shape: Shape) -> int:
@@ -292,6 +279,7 @@ def _interpolated(rows: Rows, horizon: int, warmup: int) -> tuple[FloatArray, li
     step, lr = _with_parent(rows)
     values = np.interp(np.arange(max(horizon, int(step[-1])), dtype=float), step, lr)
     bound = 0.5 * float((np.abs(np.diff(lr)) * np.diff(step)).sum())
+    held = _held(rows, horizon)
     early = min(warmup, int(step[0]))
     if early:
         values[:early] = np.interp(warmup, step, lr) * np.arange(early) / max(warmup - 1, 1)
@@ -299,7 +287,8 @@ def _interpolated(rows: Rows, horizon: int, warmup: int) -> tuple[FloatArray, li
         values,
         [
             f"no shape with few parameters meets the {rows.lr.size} lr rows: straight lines between them; if the lr is "
-            f"monotone between rows its integral is off by at most {bound:.2g}, {bound / values.sum():.1e} of it"
+            f"monotone between rows its integral is off by at most {bound:.3g}, {bound / values.sum():.1e} of it",
+            *held,
         ],
         warmup,
     )

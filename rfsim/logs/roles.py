@@ -11,7 +11,7 @@ from rfsim.logs.configs import batch_size
 from rfsim.logs.series import Place, Series, choose, count
 from rfsim.logs.shapes import roundest
 from rfsim.logs.steps import Steps
-from rfsim.logs.traps import late_rows, usable_lr
+from rfsim.logs.traps import late, usable_lr
 
 Reader = Callable[[Sequence[Place]], Series]
 """Reads the places of one column as one clean series."""
@@ -65,12 +65,13 @@ def lr_rows(
             f"{loss.name} has {loss.step.size} rows, one every {every[0]:g} steps, {series.name} has "
             f"{series.step.size}, one every {every[1]:g}: joined on the step, no loss row lost"
         )
-    if rates.size and late_rows(loss, step, rates):
+    by = late(loss, step, rates) if rates.size else None
+    if by is not None:
         findings.append(
-            "the loss reacts to the drop of the lr one row before the lr shows it: lr logged one row late, "
-            "moved back by one row"
+            f"the loss reacts to the drop of the lr one {by} before the lr shows it: lr logged one {by} late, "
+            f"moved back by one {by}"
         )
-        step, rates = step[:-1], rates[1:]
+        step, rates = (step[:-1], rates[1:]) if by == "row" else (step[step > 0] - 1.0, rates[step > 0])
     return (step, rates), findings
 
 
@@ -84,7 +85,8 @@ def single_values(
             continue
         _, table, column = next(place for place in held if np.isfinite(place[1].columns[place[2]]).any())
         at = int(np.argmax(np.isfinite(table.columns[column])))
-        values[full] = (float(steps.of(table)[at]), float(table.columns[column][at]))
+        step = float(steps.of(table)[at]) if steps.has(table) else float("nan")
+        values[full] = (step, float(table.columns[column][at]))
     return values
 
 
@@ -96,6 +98,8 @@ def batches(
     config: Mapping[str, object],
 ) -> tuple[FloatArray, list[str]]:
     """Batch of every step: a number, a column (each value holds from its row on), or what the schedule has.
+
+    A column that was not named and counts its rows is no batch size, whatever it is called.
 
     Raises
     ------
@@ -110,6 +114,11 @@ def batches(
             f"batch is 1 at every step; the configuration says {told} (give batch= to set it)"
         ] if told else []
     series = read(held)
+    if batch is None and _counts(series.value):
+        return sizes, [
+            f"{series.name} counts from {series.value[0]:g} to {series.value[-1]:g}, {np.diff(series.value)[0]:g} more "
+            f"in each row: taken for no batch size and left out (give batch= if it is one)"
+        ]
     if (series.value <= 0).any():
         raise InputError(f"batch must be positive, got {series.value.min():g} in column {series.name}; correct the log")
     changes = np.flatnonzero(np.diff(series.value)) + 1
@@ -117,6 +126,12 @@ def batches(
     levels = np.append(series.value[0], series.value[changes])
     values = levels[np.searchsorted(starts, np.arange(sizes.size), side="right")]
     return values, [f"batch from {series.name}: {levels[0]:g} to {levels[-1]:g} in {levels.size} levels"]
+
+
+def _counts(values: FloatArray) -> bool:
+    """True if the values are a running count: each is the one before and the same whole number."""
+    apart = np.diff(values)
+    return bool(values.size > 2 and apart[0] >= 1.0 and apart[0] == np.round(apart[0]) and np.ptp(apart) == 0.0)
 
 
 def norms(

@@ -24,7 +24,7 @@ def merged(parent: Run, child: Run, begin: int) -> Run:
         raise InputError(f"parent {parent.name} has {parent.schedule.steps} steps, its child begins at step {begin}")
     if begin == 0:
         return child.told(f"the run begins at step 0: nothing of the parent {parent.name} is used")
-    keep = parent.step < child.step[0]
+    keep = (parent.step < child.step[0]) & (parent.step <= begin)  # after the resume it went another way
     common, old, new = np.intersect1d(parent.step, child.step, return_indices=True)
     line = (
         f"resumed from {parent.name} at step {begin}: {int(keep.sum())} rows and the lr of steps 0 to {begin - 1} are "

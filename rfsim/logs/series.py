@@ -9,6 +9,8 @@ from rfsim.checks import FloatArray, InputError
 from rfsim.logs.columns import ALIASES, LOSSES, candidates, loss_columns, named, plain
 from rfsim.logs.formats import Log, Table
 
+_PARTS = 30  # a file of more parts in the order of the steps is not one that was appended to
+
 Place = tuple[int, Table, str]
 """Where a column is: number of the file, table, name inside the table."""
 
@@ -67,9 +69,9 @@ def choose(argument: str, wanted: str | None, found: dict[str, list[Place]]) -> 
     least three rows if any candidate has: one-row evaluations are no curve.
     """
     if wanted is not None:
-        bare = {column: full for full, held in found.items() for _, _, column in held}
-        if wanted not in found and wanted in bare and sum(c == wanted for h in found.values() for _, _, c in h) == 1:
-            wanted = bare[wanted]
+        bare = [full for full, held in found.items() if plain(held[0][2]) == plain(wanted)]
+        if wanted not in found and len(bare) == 1:
+            wanted = bare[0]
         return found[named(argument, wanted, list(found))], []
     pick: Callable[[list[str]], list[str]] = (
         loss_columns if argument == "loss" else lambda names: candidates(names, argument)
@@ -91,13 +93,9 @@ def choose(argument: str, wanted: str | None, found: dict[str, list[Place]]) -> 
 
 
 def _rank(full: str, bare: str) -> int:
-    for rank, role in enumerate(("validation", "loss", "training", "perplexity")):
-        if plain(full) in ALIASES[role]:
-            return rank
-    return next(
-        (r for r, role in enumerate(("validation", "loss", "training", "perplexity")) if plain(bare) in ALIASES[role]),
-        9,
-    )
+    """Place of a loss column in `LOSSES`, by its full name before its bare one."""
+    by_name = [rank for name in (full, bare) for rank, role in enumerate(LOSSES) if plain(name) in ALIASES[role]]
+    return by_name[0] if by_name else len(LOSSES)
 
 
 def count(held: Sequence[Place]) -> int:
@@ -136,16 +134,37 @@ def clean(held: Sequence[Place], steps_of: Callable[[Table], FloatArray], files:
     findings += told
     step = np.concatenate([steps for _, steps, _ in parts])
     value = np.concatenate([values for _, _, values in parts])
-    if (np.diff(step) < 0).any():
-        findings.append(
-            f"{name}: {int((np.diff(step) < 0).sum())} places where the step goes back: rows sorted by step"
-        )
+    part = np.append(0, np.cumsum(np.diff(step) < 0))
     order = np.argsort(step, kind="stable")
-    step, value = step[order], value[order]
+    step, value, part = step[order], value[order], part[order]
     last = np.append(np.diff(step) > 0, True)
+    if part.any():
+        line = f"{name}: {int(part.max())} places where the step goes back: rows sorted by step"
+        between = _between(step, part, last)
+        if between:
+            line += (
+                f"; {between} rows lie between rows that were written later, from where the step had gone back: if the "
+                f"run was resumed there, give its parts as two files"
+            )
+        findings.append(line)
     if not last.all():
         findings.append(_doubles(name, step, value, last))
     return Series(name, step[last], value[last], tuple(findings))
+
+
+def _between(step: FloatArray, part: np.ndarray, stays: np.ndarray) -> int:
+    """Rows that stay although a later part of the file covers their step; 0 if the rows are in no order at all.
+
+    step, part, stays : (n,) sorted by step; `part` counts the places before a row at which the step went back.
+    """
+    count = int(part.max()) + 1
+    if count > _PARTS:
+        return 0
+    low, high = np.full(count, np.inf), np.full(count, -np.inf)
+    np.minimum.at(low, part, step)
+    np.maximum.at(high, part, step)
+    covered = (step[:, None] >= low) & (step[:, None] <= high) & (np.arange(count) > part[:, None])
+    return int((covered.any(axis=1) & stays).sum())
 
 
 def _override(

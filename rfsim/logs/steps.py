@@ -28,9 +28,12 @@ class Steps:
     ) -> None:
         self.step, self.tokens, self.config, self.logs = step, tokens, config, logs
         self.per_step = None if per_step is None else positive_number("tokens_per_step", per_step)
+        if step is not None and tokens is not None:
+            raise InputError(f"step and tokens both name the column of the step, {step!r} and {tokens!r}; name one")
         self.findings: list[str] = []
+        self._counted = ""  # a column that counts steps
         for argument, wanted in (("step", step), ("tokens", tokens)):
-            if wanted is not None:
+            if wanted is not None and not any(self._has(table, wanted) for log in logs for table in log.tables):
                 choose(argument, wanted, places(logs))  # InputError if no file has it
 
     def of(self, table: Table) -> FloatArray:
@@ -47,6 +50,7 @@ class Steps:
             if held:
                 if others:
                     self._tell(f"step is taken from {full_name(table, held[0][2])}, not from {', '.join(others)}")
+                self._counted = full_name(table, held[0][2])
                 return table.columns[held[0][2]]
         wanted = self.tokens if self.tokens is not None and self._has(table, self.tokens) else None
         held, _ = choose("tokens", wanted, own)
@@ -60,9 +64,28 @@ class Steps:
             )
         return self._from_tokens(table.columns[held[0][2]], full_name(table, held[0][2]))
 
+    def require_tokens(self) -> None:
+        """Refuse tokens of one step that turned nothing into steps.
+
+        Raises
+        ------
+        InputError : if they were given and all steps that were asked for come from columns that count steps.
+        """
+        if self.per_step is not None and self._counted and not any(" / " in line for line in self.findings):
+            raise InputError(
+                f"tokens_per_step turns tokens into steps, and the steps are those of column {self._counted}; leave it "
+                f"out, or name the column of the tokens with tokens="
+            )
+
+    def has(self, table: Table) -> bool:
+        """True if a column of the table counts steps or tokens, by its name or because the caller says so."""
+        said = [one for one in (self.step, self.tokens) if one is not None]
+        by_name = (_is_step(name) or _is_step(full_name(table, name)) for name in table.columns)
+        return any(self._has(table, one) for one in said) or any(by_name)
+
     @staticmethod
     def _has(table: Table, wanted: str) -> bool:
-        return wanted in table.columns or any(full_name(table, column) == wanted for column in table.columns)
+        return any(plain(wanted) in (plain(column), plain(full_name(table, column))) for column in table.columns)
 
     def _tell(self, line: str) -> None:
         if line not in self.findings:

@@ -4,7 +4,9 @@ import numpy as np
 
 from rfsim.checks import FloatArray, InputError
 from rfsim.logs.series import Series
+from rfsim.logs.shapes import roundest
 
+LEVEL = 0.2  # of the lowest: neighbours of a lone 0 that differ by less lead past it
 JUMP = 0.01  # of the peak: a last lr that leaves its neighbours by more is looked at
 WINDOW = 10  # rows that the last point is compared with
 OUTLIER = 5.0  # a last loss that leaves the extrapolation by more than this many times the usual error is no point
@@ -42,9 +44,7 @@ def without_other_evaluation(series: Series, lr_step: FloatArray, lr: FloatArray
     if series.step.size < WINDOW + 8:
         return series, []
     step, value = series.step[-WINDOW - 21 :], np.log(series.value[-WINDOW - 21 :])
-    errors = np.array(
-        [value[k] - _ahead(step[k - WINDOW : k], value[k - WINDOW : k], step[k]) for k in range(WINDOW, step.size)]
-    )
+    errors = _errors_ahead(step, value)
     usual = float(np.abs(errors[:-1]).max())
     if abs(errors[-1]) <= max(OUTLIER * usual, 0.002):
         return series, []
@@ -57,16 +57,23 @@ def without_other_evaluation(series: Series, lr_step: FloatArray, lr: FloatArray
     ]
 
 
-def _ahead(step: FloatArray, value: FloatArray, to: float) -> float:
-    """Value at `to` of the least-squares parabola through the rows."""
-    place = (step - to) / (step[-1] - step[0])
-    return float(np.polynomial.polynomial.polyfit(place, value, 2)[0])
+def _errors_ahead(step: FloatArray, value: FloatArray) -> FloatArray:
+    """Values of the rows after the first `WINDOW`, less the parabola by least squares of the `WINDOW` rows before each.
+
+    In places counted from the row itself the parabola's value there is its constant, one row of the pseudo-inverse.
+    """
+    rows = np.lib.stride_tricks.sliding_window_view(step, WINDOW + 1)
+    before = np.lib.stride_tricks.sliding_window_view(value, WINDOW)[:-1]
+    place = (rows[:, :-1] - rows[:, -1:]) / (rows[:, -2:-1] - rows[:, :1])
+    constant = np.linalg.pinv(place[:, :, None] ** np.arange(3.0))[:, 0]
+    return np.asarray(value[WINDOW:] - (constant * before).sum(axis=1))
 
 
 def single_points(singles: dict[str, tuple[float, float]], loss: Series) -> list[str]:
     """Lines about loss series of one row, (step, value) by name: final evaluations, never points of the curve."""
     return [
-        f"{name} is one point, {value:.4f} at step {step:g}, another evaluation: it lies {value - loss.value[-1]:+.4f} "
+        f"{name} is one point, {value:.4f} {f'at step {step:g}' if np.isfinite(step) else 'without a step'}, another "
+        f"evaluation: it lies {value - loss.value[-1]:+.4f} "
         f"off the last point of {loss.name} (step {loss.step[-1]:g}) and is not used"
         for name, (step, value) in singles.items()
     ]
@@ -93,23 +100,47 @@ def usable_lr(series: Series, *, elsewhere: bool) -> tuple[FloatArray, FloatArra
             )
         none = np.zeros(0)
         return none, none, [f"{series.name} is 0 in all {series.value.size} rows: ignored"]
-    return without_fake_last_lr(series.step, series.value)
+    step, value, told = series.step, series.value, []
+    lone = np.zeros(value.size, dtype=bool)
+    if value.size > 3:  # a 0 between rows that lead past it: the two before and the one after are close together
+        near = np.stack([value[:-3], value[1:-2], value[3:]])
+        lone[2:-1] = (value[2:-1] == 0.0) & (np.ptp(near, axis=0) < LEVEL * near.min(axis=0))
+    if lone.any():
+        places = ", ".join(f"{s:g}" for s in step[lone][:5])
+        told = [f"{series.name} is 0 at step {places} alone, as at the end of a segment: ignored"]
+    step, value, more = without_fake_last_lr(step[~lone], value[~lone])
+    return step, value, [*told, *more]
 
 
-def late_rows(loss: Series, step: FloatArray, lr: FloatArray) -> bool:
-    """True if the loss reacts to a drop of the lr before the rows of the lr show it.
+def late(loss: Series, step: FloatArray, lr: FloatArray) -> str | None:
+    """Whether the loss reacts to a drop of the lr before the rows of the lr show it: "row", "step" or None.
 
-    Looked at: the first drop of the lr below 0.6 of the row before, both on the same rows as the loss. The loss reacts
-    where its change per row in log loss leaves the mean of the eight changes before by ten times their spread.
+    Looked at: the first drop of the lr below 0.6 of the row before, if three rows before it and two from it on are
+    level, at the rows of the lr that the loss has too. The loss reacts in an interval of rows if its slope in log loss
+    leaves the mean of eight slopes before by ten times their spread. If it does before the last row a of the old lr,
+    the lr was logged a row late. If it does between a and the first row b of the new lr, the drop came before b, and by
+    at most (c - b) d1/d2 steps: c is the row after b, d1 and d2 are what the loss fell by up to b and from b to c, and
+    after a drop the loss falls ever more slowly. If that leaves room for step a itself, and a is rounder than all steps
+    between a and b, the lr was logged a step late.
     """
-    value = np.interp(step, loss.step, np.log(loss.value))
-    if step.size < 14 or not np.isin(step, loss.step).all():
-        return False
+    places = np.flatnonzero(np.isin(step, loss.step))
+    step, lr = step[places], lr[places]
     drops = np.flatnonzero(lr[1:] < 0.6 * lr[:-1]) + 1
-    if not drops.size or not 11 <= drops[0] < step.size - 1:
-        return False
+    if step.size < 14 or not drops.size or not 11 <= drops[0] < step.size - 1:
+        return None
     at = int(drops[0])
-    changes = np.diff(value) / np.diff(step)
-    before = changes[at - 10 : at - 2]
-    spread = max(float(np.abs(before - before.mean()).max()), 1e-12)
-    return bool(changes[at - 2] < before.mean() - 10.0 * spread)
+    if (np.diff(places[at - 10 : at + 2]) > 1).any():
+        return None  # the loss has no rows at some of the lr: it cannot say which of them shows the drop
+    if max(np.ptp(lr[at - 3 : at]), abs(lr[at + 1] - lr[at])) > 1e-9 * lr[at - 1]:
+        return None  # not a lone drop: in a decay the loss moves before the lr has halved
+    slopes = np.diff(np.interp(step, loss.step, np.log(loss.value))) / np.diff(step)
+    usual = slopes[at - 10 : at - 2]
+    spread = max(float(np.abs(usual - usual.mean()).max()), 1e-12)
+    if slopes[at - 2] < usual.mean() - 10.0 * spread:
+        return "row"
+    fell = (usual.mean() - slopes[at - 1 : at + 1]) * np.diff(step[at - 1 : at + 2])
+    if slopes[at - 1] >= usual.mean() - 10.0 * spread or fell[1] <= 0.0:
+        return None
+    early = (step[at + 1] - step[at]) * fell[0] / fell[1]
+    rounder = roundest(step[at - 1] - 1.0, step[at] - 1.0) == step[at - 1]
+    return "step" if early >= step[at] - step[at - 1] and rounder else None

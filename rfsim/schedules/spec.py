@@ -6,6 +6,7 @@ from rfsim.checks import InputError
 from rfsim.schedules.powers import polynomial, power
 from rfsim.schedules.record import Schedule
 from rfsim.schedules.shapes import (
+    _length,
     batch_ramp,
     constant,
     cosine,
@@ -61,6 +62,17 @@ def from_spec(spec: str, *, steps: int, lr: float, batch: float) -> Schedule:
     make, own, _ = SHAPES[name]
     warmup = options.pop("warmup", 0.0) if "warmup" not in own else 0.0
     return warmed(make(steps, lr, batch, **options), warmup)  # type: ignore[arg-type]
+
+
+def spec_warmup(spec: str, steps: int) -> int | None:
+    """Steps of the warm-up that a schedule text of so many steps names, or None if it names none.
+
+    Raises
+    ------
+    InputError : as `from_spec`.
+    """
+    own = read_spec(spec)[1].get("warmup")
+    return None if own is None else _length("warmup", own, steps)  # type: ignore[arg-type]
 
 
 def read_spec(spec: str) -> tuple[str, dict[str, object]]:

@@ -59,8 +59,9 @@ def checked_record(record: object) -> Law[Any]:
             raise _wrong(f"parameters.{parameter.name}", "a number of at least 0", float(value))
     count = len(names)
     _entry(whole, "covariance", f"{count} rows of {count} numbers", lambda x: _shape(x) == (count, count))
-    for name in ("objective", "huber", "share"):
-        _entry(whole, name, "a number of at least 0", lambda x: _real(x) and x >= 0)
+    _entry(whole, "objective", "a number of at least 0", lambda x: _real(x) and x >= 0)
+    _entry(whole, "huber", "a number above 0", lambda x: _real(x) and x > 0)
+    _entry(whole, "share", "a number from 0 to 1", lambda x: _real(x) and 0 <= x <= 1)
     _entry(whole, "starts", "a whole number", _whole)
     if not isinstance(whole.get("converged", True), bool):  # files of earlier versions do not have it
         raise _wrong("converged", "true or false", whole["converged"])
@@ -86,9 +87,10 @@ def checked_record(record: object) -> Law[Any]:
 
 def _run(run: dict[str, Any], at: str) -> None:
     _entry(run, "name", "a text", lambda x: isinstance(x, str), at=at)
-    rows = _shape(_entry(run, "step", "a list of numbers", lambda x: bool(x) and _shape(x) == (len(x),), at=at))
+    rows = _shape(_entry(run, "step", "a list of numbers of at least 0 that increase", _increasing, at=at))
     for name in ("loss", "fitted"):
-        _entry(run, name, f"{rows[0]} numbers, as many as step", lambda x: _shape(x) == rows, at=at)
+        told = f"{rows[0]} numbers above 0, as many as step"
+        _entry(run, name, told, lambda x: _shape(x) == rows and min(x) > 0, at=at)
     _entry(run, "warmup", "a whole number of at least 0", _whole, at=at)
     for name in NUMBERS:
         if run.get(name) is not None and not _real(run[name]):
@@ -175,21 +177,30 @@ def _numbers(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _real(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(float(value)))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return abs(value) < 1e308  # false for NaN too; whole numbers without end have no float
 
 
 def _whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
+def _increasing(value: Any) -> bool:
+    """True for a list of one or more numbers >= 0, each above the one before."""
+    shape = _shape(value)
+    return len(shape) == 1 and shape[0] > 0 and value[0] >= 0 and bool((np.diff(value) > 0.0).all())
+
+
 def _shape(value: object) -> tuple[int, ...]:
-    """The shape of nested lists of numbers, (-1,) for anything else."""
+    """The shape of nested lists of finite numbers, (-1,) for anything else."""
     if not isinstance(value, list):
         return (-1,)
     try:
-        return np.asarray(value, dtype=np.float64).shape
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+    except ValueError:
         return (-1,)
+    return array.shape if array.dtype.kind in "iuf" and np.isfinite(array).all() else (-1,)
 
 
 def _samples(value: object, count: int) -> bool:

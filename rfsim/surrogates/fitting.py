@@ -9,6 +9,7 @@ import numpy as np
 from rfsim.checks import InputError, RunError, finite_number, one_of, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
+from rfsim.surrogates.fit_file import WINDOWS
 from rfsim.surrogates.laws import Law, Rated, parameter_names
 from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, residuals
 from rfsim.surrogates.projection import project
@@ -21,7 +22,6 @@ _WIDER = 10.0  # the descent passes through this multiple of the width
 _SAME = 1e-6  # objectives closer than this, relative, are one optimum
 _EXACT = 1e-6  # so are those of residuals below this multiple of the width: the law goes through the rows
 _LEAST = 1e-16  # smaller widths of Huber's loss, and losses, leave the range of the arithmetic
-_WINDOWS = ("all", "last-decade")
 
 
 def fit(
@@ -70,7 +70,7 @@ def fit(
         raise InputError("runs is empty; give at least one run to fit")
     if not hasattr(law, "evaluate"):
         raise InputError(f"law must be a law, got {law!r}; make one by its name, such as law('forcing-memory')")
-    one_of("window", window, _WINDOWS)
+    one_of("window", window, WINDOWS)
     if positive_number("huber", huber) < _LEAST:
         raise InputError(f"huber must be at least {_LEAST:g}, below the rounding of a log loss, got {huber:g}")
     for run in chosen:

@@ -9,7 +9,7 @@ import numpy as np
 from rfsim.checks import FloatArray, InputError, finite_number, finite_vector, require_entries
 from rfsim.logs import Run
 from rfsim.surrogates.fitting import HUBER, fit, windowed
-from rfsim.surrogates.laws import Law, parameter_names
+from rfsim.surrogates.laws import Law, law_record, parameter_names
 from rfsim.surrogates.objective import Coordinates, Data, descend
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult
@@ -185,8 +185,10 @@ def memory_profile(
     if not others:
         raise InputError("held_out is empty; give at least one run to predict")
     best = fit(law, fitted, window=window, huber=huber, fixed=fixed) if free is None else free
+    _require_law(best, law)
+    _checked(best.law, grid, best.fixed)
     data = _same_data(best, fitted)
-    law, name = best.law, _exponent(law)
+    law, name = best.law, _exponent(best.law)
     losses = [windowed(run, best.window, law) for run in others]
     unseen = Data(
         tuple(law.prepare(run, steps) for run, (steps, _) in zip(others, losses, strict=True)),
@@ -320,6 +322,15 @@ def _checked(law: Law[Any], q_memory: object, fixed: dict[str, float]) -> FloatA
     inside = (grid >= bounds.low) & (grid <= bounds.high)
     require_entries("q_memory", grid, inside, f"in the bounds {bounds.low:g} to {bounds.high:g} of {name}")
     return grid
+
+
+def _require_law(best: FitResult, law: Law[Any]) -> None:
+    """Refuse a free fit of another law; units that the law leaves open are those of the fit."""
+    own = law_record(best.law)
+    other = {name: value for name, value in law_record(law).items() if value is not None and own.get(name) != value}
+    if other:
+        name, value = next(iter(other.items()))
+        raise InputError(f"free must be a fit of the law, which has {name} {value}, got {own.get(name)}; leave it out")
 
 
 def _same_data(best: FitResult, runs: Sequence[Run]) -> Data:

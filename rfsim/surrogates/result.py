@@ -239,9 +239,10 @@ class FitResult:
 
     @property
     def scatter(self) -> float:
-        """Standard deviation of the log residuals of all rows."""
+        """Standard deviation of the log residuals: their sum of squares over rows less free parameters off a bound."""
         rest = np.concatenate(list(self.residuals.values())) if self.runs else np.zeros(0)
-        return float(np.sqrt(np.mean(rest**2))) if rest.size else float("nan")
+        free = sum(name not in (*self.fixed, *self.at_bound) for name in laws.parameter_names(self.law))
+        return float(np.sqrt(np.sum(rest**2) / max(rest.size - free, 1))) if rest.size else float("nan")
 
     def notes(self) -> list[str]:
         """What a reader has to know before trusting the numbers, one line each."""
@@ -291,8 +292,8 @@ class FitResult:
         )
         for run in self.runs:
             lines.append(
-                f"{run.name}: {len(run.step)} rows, rmse {run.rmse:.5f}, noise floor {run.noise:.5f}, "
-                f"warm-up {run.warmup} steps"
+                f"{run.name}: {len(run.step)} rows, rmse {run.rmse:.5f}, "
+                f"noise floor {run.noise * run.loss.mean():.5f}, warm-up {run.warmup} steps"
             )
         forms = [] if self.alternatives is None else [self.alternatives.summary()]
         return "\n".join([*lines, *forms, *self.notes()])
