@@ -13,9 +13,10 @@ from rfsim.checks import InputError
 from rfsim.logs import run
 from rfsim.schedules import constant, cosine, eight_one_one, wsd
 from rfsim.surrogates import FitResult, fit, law
-from rfsim.surrogates.memory_profile import GRID, memory_profile, valley
+from rfsim.surrogates.memory_profile import GRID, memory_profile
 from rfsim.surrogates.objective import Coordinates, Minimum
 from rfsim.surrogates.uncertainty import profile_interval
+from rfsim.surrogates.valley import valley
 
 STEPS = 2000
 VALUES = {

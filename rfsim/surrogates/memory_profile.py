@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from rfsim.surrogates.objective import Coordinates, Data, descend
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult
 from rfsim.surrogates.uncertainty import Interval, checked_level, student_width
+from rfsim.surrogates.valley import Valley, crossing, valley
 
 GRID = tuple(np.geomspace(0.4, 2.5, 17).tolist())
 """Default values of q_K, symmetric about 1, in steps of 12 %."""
@@ -22,29 +23,6 @@ _MEMORY = ("q_K", "a_2")  # what laws call the exponent of their kernel
 _WIDER = 10.0  # descents pass through this multiple of Huber's width
 _SAME = 1e-4  # least squares closer than this, relative, lie in one basin
 _BEATEN = 1e-4  # a grid point below the free fit by this share means that the free fit missed the optimum
-
-
-class Valley(NamedTuple):
-    """The minimum of an error curve over q_K.
-
-    q_memory : of the minimum: vertex of the parabola through the squared errors of the lowest point and its two
-        neighbours, in log q_K; at an end of the grid that end.
-    error : lowest error on the grid, in loss.
-    low, high : where the error exceeds `factor` times its lowest, linearly interpolated in log q_K, the minimum being
-        inside in any case; the end of the grid on an open side.
-    open_low, open_high : the error does not exceed it on that side of the grid.
-    at_end : the lowest point is an end of the grid, so the minimum may lie beyond.
-    coarse : both neighbours of the lowest point exceed `factor` times it, so the width is a guess.
-    """
-
-    q_memory: float
-    error: float
-    low: float
-    high: float
-    open_low: bool
-    open_high: bool
-    at_end: bool
-    coarse: bool
 
 
 @dataclass(frozen=True)
@@ -102,14 +80,14 @@ class MemoryProfile:
     def notes(self) -> list[str]:
         """What a reader has to know before trusting the numbers, one line each."""
         told = []
-        for curve, valley in (("fitted", self.fit), ("held-out", self.held_out)):
+        for curve, one in (("fitted", self.fit), ("held-out", self.held_out)):
             ends = f"{self.q_memory[0]:g} to {self.q_memory[-1]:g}"
-            if valley.at_end:
+            if one.at_end:
                 told.append(f"the {curve} error is lowest at an end of the grid {ends}; extend the grid")
-            elif valley.coarse:
+            elif one.coarse:
                 told.append(f"the valley of the {curve} error is narrower than the grid; give more values around it")
-            elif valley.open_low or valley.open_high:
-                side = "both sides" if valley.open_low and valley.open_high else "below" if valley.open_low else "above"
+            elif one.open_low or one.open_high:
+                side = "both sides" if one.open_low and one.open_high else "below" if one.open_low else "above"
                 told.append(
                     f"the {curve} error stays within a factor {self.factor:g} of its minimum up to the end of the grid "
                     f"({side}): {self.name} is weakly determined"
@@ -127,11 +105,11 @@ class MemoryProfile:
             f"{q:8.4g}  {a:7.4f}  {b:12.4f}  {d:8.3g}"
             for q, a, b, d in zip(self.q_memory, fitted, held_out, self.deviance, strict=True)
         ]
-        for curve, valley in (("fitted", self.fit), ("held-out", self.held_out)):
-            low, high = "<" * valley.open_low, ">" * valley.open_high
+        for curve, one in (("fitted", self.fit), ("held-out", self.held_out)):
+            low, high = "<" * one.open_low, ">" * one.open_high
             lines.append(
-                f"{curve} runs: lowest error {valley.error:.4g} at {self.name} {valley.q_memory:.4g}, within a factor "
-                f"{self.factor:g} from {low}{valley.low:.4g} to {high}{valley.high:.4g}"
+                f"{curve} runs: lowest error {one.error:.4g} at {self.name} {one.q_memory:.4g}, within a factor "
+                f"{self.factor:g} from {low}{one.low:.4g} to {high}{one.high:.4g}"
             )
         low, high = "<" * self.open_low, ">" * self.open_high
         lines.append(
@@ -220,35 +198,6 @@ def memory_profile(
     )
 
 
-def valley(q_memory: FloatArray, error: FloatArray, factor: float) -> Valley:
-    """Minimum of an error curve (g,) over values (g,) of q_K, and its width: see `Valley`."""
-    x, low = np.log(q_memory), int(np.argmin(error))
-    at_end = low in (0, len(x) - 1)
-    place = x[low]
-    if not at_end:
-        left, right = x[low - 1] - x[low], x[low + 1] - x[low]
-        rise_left, rise_right = error[low - 1] ** 2 - error[low] ** 2, error[low + 1] ** 2 - error[low] ** 2
-        curvature = (rise_right / right - rise_left / left) / (right - left)
-        if curvature > 0.0:
-            place = x[low] - 0.5 * (rise_right / right - curvature * right) / curvature
-    level = factor * error[low]
-    below, open_low = _crossing(x[low::-1], error[low::-1], level)
-    above, open_high = _crossing(x[low:], error[low:], level)
-    ends = np.exp([place, min(place, below), max(place, above)]).tolist()
-    coarse = not at_end and bool(min(error[low - 1], error[low + 1]) > level)
-    return Valley(ends[0], float(error[low]), ends[1], ends[2], open_low, open_high, at_end, coarse)
-
-
-def _crossing(x: FloatArray, height: FloatArray, level: float) -> tuple[float, bool]:
-    """Where a curve that begins below `level` first exceeds it, and whether it does not."""
-    over = np.flatnonzero(height > level)
-    if not over.size:
-        return float(x[-1]), True
-    after = int(over[0])
-    share = (level - height[after - 1]) / (height[after] - height[after - 1])
-    return float(x[after - 1] + share * (x[after] - x[after - 1])), False
-
-
 def _not_rejected(
     grid: FloatArray, deviance: FloatArray, best: FitResult, name: str, lowest: float, target: float
 ) -> tuple[Interval, tuple[bool, bool]]:
@@ -260,8 +209,8 @@ def _not_rejected(
     order = np.argsort(x)
     x, root = x[order], root[order]
     middle = int(np.argmin(root))
-    below, open_low = _crossing(x[middle::-1], root[middle::-1], target)
-    above, open_high = _crossing(x[middle:], root[middle:], target)
+    below, open_low = crossing(x[middle::-1], root[middle::-1], target)
+    above, open_high = crossing(x[middle:], root[middle:], target)
     return Interval(float(np.exp(below)), float(np.exp(above))), (open_low, open_high)
 
 
