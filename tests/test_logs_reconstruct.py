@@ -347,6 +347,33 @@ def test_configurations_that_do_not_tell_the_lr(tmp_path, config, told):
         read_run(tmp_path / "a.json")
 
 
+def test_a_warm_up_that_is_said_beside_that_of_the_configuration(tmp_path):
+    """Rows that begin after it, or no rows, take what is said; rows inside it have their own, and are told to win."""
+    config = {"scheduler": "constant", "warmup_steps": 300}
+    rows = np.arange(50, 20_001, 50)
+    lr = PEAK * np.minimum((rows + 1) / 300, 1.0)
+    every = np.arange(20_000)
+    for first, own, steps in ((2000, lr, 1000), (50, np.zeros(rows.size), 1000), (50, lr, 300)):
+        kept = rows >= first
+        path = export(tmp_path / "a.json", rows[kept], own[kept], **config)
+        got = read_run(path, warmup=1000)
+        np.testing.assert_allclose(got.schedule.lr, PEAK * np.minimum((every + 1) / steps, 1.0), rtol=1e-9)
+        assert got.warmup == (steps if steps == 1000 else pytest.approx(300, abs=1))
+        assert bool(lines_with(got, "no straight warm-up over 1000 steps: they win")) is (steps == 300)
+        assert read_run(path).warmup == 300
+    bent = PEAK * np.minimum((rows + 1) / 300, 1.0) ** 3  # neither straight nor a cosine: the rows count
+    got = read_run(export(tmp_path / "b.json", rows, bent, **config))
+    np.testing.assert_allclose(np.asarray(got.schedule.lr)[rows[:-1]], bent[:-1], rtol=1e-9)
+
+
+def test_a_warm_up_beside_rows_of_every_step_is_told(tmp_path):
+    dense = np.arange(301)
+    got = read_run(write(tmp_path / "a.csv", dense, np.full(301, PEAK)), warmup=50)
+    assert (np.asarray(got.schedule.lr) == PEAK).all()
+    assert got.warmup == 0
+    assert lines_with(got, "the rows begin at step 0: warmup=50 is not used")
+
+
 def test_rows_five_percent_off_the_configuration_are_interpolated(tmp_path):
     """They wave about the plan, so that no shape meets them: the rows count, not the plan."""
     rows = np.arange(0, 20_001, 50)

@@ -42,7 +42,8 @@ def from_log(
     ------
     InputError : if there is nothing to reconstruct from, or the steps before the first row cannot be known.
     """
-    plan = plan_of(config, float(rows.lr.min()) if rows.lr.size else None)
+    own = plan_of(config, float(rows.lr.min()) if rows.lr.size else None)
+    plan = own if own is None or not warmup else replace(own, warmup=warmup)
     if not rows.lr.size:
         if plan is None:
             raise InputError(
@@ -55,26 +56,31 @@ def from_log(
                 f"give schedule= (a SPEC with lr=PEAK, or a CSV step,lr,batch)"
             )
         shape = plan.shapes()[0][1]
-        told = f"lr of every step from the configuration alone, no row to check it with: {shape.words()}"
-        told += "" if plan.kind == "constant" or plan.said else "; it does not say where the decay ends: taken as 0"
-        return _values(shape, max(horizon, plan.steps)), [told], plan.warmup
+        line = f"lr of every step from the configuration alone, no row to check it with: {shape.words()}"
+        line += "" if plan.kind == "constant" or plan.said else "; it does not say where the decay ends: taken as 0"
+        return _values(shape, max(horizon, plan.steps)), [line], plan.warmup
     if rows.before.size == 0 and _dense(rows):
-        return _every_step(rows, horizon)
+        return _every_step(rows, horizon, warmup)
     step, lr = _with_parent(rows)
-    confirmed = _confirmed(plan, step, lr, warmup, rows.before.size > 0)
+    contradicted = f"the rows before step {warmup} are no straight warm-up over {warmup} steps: they win"
+    inside = bool(warmup) and bool((step < warmup).any())
+    confirmed, told = _confirmed(plan, step, lr, rows.before.size > 0), []
+    if confirmed is None and inside:
+        plan, told = own, [contradicted]
+        confirmed = _confirmed(plan, step, lr, rows.before.size > 0)
     if confirmed is not None:
         assert plan is not None
-        shape, findings = confirmed
+        shape, findings = confirmed[0], [*told, *confirmed[1]]
         findings += _unlogged(rows, shape, f"taken from the configuration ({shape.words()})")
         return _values(shape, max(horizon, plan.steps)), findings, plan.warmup
     recognised = recognise(step, lr, warmup=warmup)
-    if recognised is None and warmup and (step < warmup).any():
+    if recognised is None and inside:
         recognised = recognise(step, lr)  # rows inside the warm-up say otherwise
         if recognised is not None:
             values, findings, up = _from_shape(recognised, rows, horizon, plan, 0)
             return (
                 values,
-                [f"the rows before step {warmup} are no straight warm-up over {warmup} steps: they win", *findings],
+                [contradicted, *findings],
                 up,
             )
     if recognised is not None:
@@ -119,14 +125,10 @@ def _unlogged(rows: Rows, shape: Shape, how: str) -> list[str]:
     return [f"steps {rows.before.size} to {rows.step[0] - 1:g} have no lr row: their lr is {how}"]
 
 
-def _confirmed(
-    plan: Plan | None, step: FloatArray, lr: FloatArray, warmup: int, resumed: bool
-) -> tuple[Shape, list[str]] | None:
+def _confirmed(plan: Plan | None, step: FloatArray, lr: FloatArray, resumed: bool) -> tuple[Shape, list[str]] | None:
     """The configuration's shape if all rows meet it, also one step early or late; with the line about it."""
     if plan is None:
         return None
-    if warmup:
-        plan = replace(plan, warmup=warmup)
     allowed = tolerance(lr)
     for shift, shape in plan.shapes():
         later = step >= plan.warmup
@@ -136,6 +138,8 @@ def _confirmed(
         if early.any():
             rise = rise_of(step[early], lr[early], float(plan.warmup + 1), shape, allowed)
             shape = shape if rise is None else replace(shape, warmup=rise)
+            if np.abs(shape.at(step[early]) - lr[early]).max() > allowed:
+                continue
         deviation = float(np.abs(shape.at(step) - lr).max())
         line = f"lr of every step from the configuration: {shape.words()}"
         findings = [f"{line}; largest deviation from {lr.size} logged rows {deviation:.2g}"]
@@ -254,10 +258,12 @@ def _dense(rows: Rows) -> bool:
     return bool(rows.step[0] <= 1 and (np.diff(rows.step) == 1).all() and rows.lr.size > 2)
 
 
-def _every_step(rows: Rows, horizon: int) -> tuple[FloatArray, list[str], int]:
+def _every_step(rows: Rows, horizon: int, warmup: int) -> tuple[FloatArray, list[str], int]:
     """Rows of every step as they are; step 0, if it has none, on the line through the next two."""
     lr = rows.lr if rows.step[0] == 0 else np.append(max(2.0 * rows.lr[0] - rows.lr[1], 0.0), rows.lr)
     findings = [f"lr of every step from its own row, {rows.lr.size} rows"]
+    if warmup:
+        findings.append(f"the rows begin at step {rows.step[0]:g}: warmup={warmup} is not used")
     shape = recognise(rows.step, rows.lr)
     up = 0 if shape is None else _warmup_steps(shape)
     if shape is not None and _off_by_one(shape, rows) == 1:
