@@ -32,6 +32,7 @@ class Steps:
             raise InputError(f"step and tokens both name the column of the step, {step!r} and {tokens!r}; name one")
         self.findings: list[str] = []
         self._counted = ""  # a column that counts steps
+        self._turned = False  # whether tokens were turned into steps
         for argument, wanted in (("step", step), ("tokens", tokens)):
             if wanted is not None and not any(self._has(table, wanted) for log in logs for table in log.tables):
                 choose(argument, wanted, places(logs))  # InputError if no file has it
@@ -71,7 +72,7 @@ class Steps:
         ------
         InputError : if they were given and all steps that were asked for come from columns that count steps.
         """
-        if self.per_step is not None and self._counted and not any(" / " in line for line in self.findings):
+        if self.per_step is not None and self._counted and not self._turned:
             raise InputError(
                 f"tokens_per_step turns tokens into steps, and the steps are those of column {self._counted}; leave it "
                 f"out, or name the column of the tokens with tokens="
@@ -101,6 +102,7 @@ class Steps:
                     f"configuration that tells it; give tokens_per_step="
                 )
             per_step, source = told[0], f"{told[1]} of the configuration"
+        self._turned = True
         exact = tokens / per_step
         whole = np.round(exact)
         off = np.nanmax(np.abs(exact - whole), initial=0.0)
