@@ -522,6 +522,15 @@ def test_a_drop_in_its_place_is_not_moved(every, noise):
             assert late(Series("loss", log.step, log.loss), log.step, lr[log.step.astype(int)]) is None
 
 
+@pytest.mark.parametrize("at", [8030, 8060, 8090])
+def test_a_drop_between_two_rows_is_not_the_round_row_before_it(at):
+    """Rows every 100 steps and a slow memory: what the loss fell by up to row 8100 leaves no room for step 8000."""
+    made, values = drop_law(0.002)
+    lr = np.where(np.arange(12_001) < at, PEAK, PEAK / 10)
+    log = log_of_law(1, made, values, from_arrays(lr[:-1], 1.0), every=100)
+    assert late(Series("loss", log.step, log.loss), log.step, lr[log.step.astype(int)]) is None
+
+
 def test_noise_is_no_reaction_to_a_drop():
     """500 exact drops under noise alone, at which the curve has no kink: ten times the spread is never left."""
     step = np.arange(50.0, 3001.0, 50.0)
