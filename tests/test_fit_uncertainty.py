@@ -15,6 +15,7 @@ from rfsim.schedules import constant, eight_one_one, from_arrays, from_spec
 from rfsim.surrogates import FitResult, FitWarning, Parameter, fit, law, log_of_law, points
 from rfsim.surrogates.derived import criteria
 from rfsim.surrogates.objective import Coordinates, Data, descend
+from rfsim.surrogates.projection import project
 from rfsim.surrogates.uncertainty import spread
 
 ROWS = np.unique(np.linspace(2, 1000, 200).round())
@@ -152,6 +153,29 @@ def test_a_centred_amplitude_beyond_its_range_is_not_on_a_bound():
             assert mine[name] == pytest.approx(theirs[name], rel=1e-3)
     again = fit(Small(), toy_runs(values=np.array([2.5, 4.0, 0.5, -0.4, 90.0])))
     assert not again.notes()
+
+
+def test_descents_begin_beyond_the_range_of_a_centred_amplitude():
+    runs = toy_runs()
+    data = Data(tuple(Small().prepare(each) for each in runs), tuple(each.loss for each in runs))
+    map_ = Coordinates(Small(), Small().centres(data.prepared), {})
+    assert map_.inside(TRUE)[1] == TRUE[1]
+    assert project(Small(), TRUE, data, map_)[0][1] == pytest.approx(TRUE[1], rel=1e-2)
+    scale = Coordinates(Toy(), {"s": ("q", 1.0)}, {})  # one that moves through its logarithm
+    below = np.array([2.5, 6.0, 0.5, -0.4, 0.3])
+    assert scale.inside(below)[4] == 0.3
+    assert scale.bounds()[0][4] == -math.inf
+    np.testing.assert_allclose(scale.values(scale.to(below)), below, rtol=1e-12)
+
+
+@pytest.mark.parametrize("end", [0.02, 8.0])
+def test_rounding_of_a_value_on_its_bound_is_not_outside(end):
+    found = fit(Toy(), toy_runs())
+    moved = found.values.copy()
+    moved[2] = end * (1.0 + math.copysign(1e-15, end - 1.0))
+    assert not replace(found, values=moved).notes()
+    moved[2] = end * (1.0 + math.copysign(1e-3, end - 1.0))
+    assert any("q = " in one for one in replace(found, values=moved).notes())
 
 
 def test_a_steep_power_of_the_clock_keeps_its_error():

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
@@ -190,6 +190,8 @@ def test_the_source_that_follows_the_forcing(q_f, c, q):
     st.floats(-3.0, 3.0),
     st.floats(0.05, 10.0),
 )
+@example("constant", {"clock_power": 0.5}, 4.0, 0.0, 1.0)  # small derivatives of large parts
+@example("constant", {"forcing_start": 0.3}, 3.0, 0.0, 2.0)
 def test_gradient(name, options, q_f, log_c, q):
     one = law("forcing-memory", lr_unit=0.5, batch_unit=3.0, **options)
     prepared = one.prepare(run(ROWS, np.ones(8), SCHEDULES[name]))
@@ -197,9 +199,10 @@ def test_gradient(name, options, q_f, log_c, q):
     loss, gradient = one.evaluate(values, prepared)
     assert gradient.shape == (8, 7)
     for at in range(7):
-        step = 1e-5 * max(values[at], 1e-3)
-        ends = [one.evaluate(values + s * step * (np.arange(7) == at), prepared, gradient=False)[0] for s in (1, -1)]
-        numeric = (ends[0] - ends[1]) / (2.0 * step)
+        step = 1e-3 * max(values[at], 1e-3)
+        moves = [s * step * (np.arange(7) == at) for s in (1, -1, 2, -2)]
+        near, below, far, under = (one.evaluate(values + move, prepared, gradient=False)[0] for move in moves)
+        numeric = (8.0 * (near - below) - (far - under)) / (12.0 * step)  # to the fourth order of the step
         np.testing.assert_allclose(gradient[:, at], numeric, rtol=1e-5, atol=1e-8 * loss.max() / values[at])
 
 

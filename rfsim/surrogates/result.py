@@ -32,6 +32,7 @@ from rfsim.surrogates.uncertainty import (
 )
 
 _FORMAT = "rfsim fit 1"
+_EDGE = 1e-9  # relative rounding of a value on its bound
 _FEW = 0.5  # a share of starts below this is a reason to doubt the optimum
 
 
@@ -261,7 +262,8 @@ class FitResult:
             values = ", ".join(f"{name} {value:.4g}" for name, value in zip(names, self.rival, strict=True))
             told.append(f"{self.law.name}: another optimum is not rejected ({values}); bands know nothing of it")
         for parameter, value in zip(self.law.parameters, self.values, strict=True):
-            if not parameter.low <= value <= parameter.high:
+            below, above = (end - side * _EDGE * abs(end) for end, side in ((parameter.low, 1), (parameter.high, -1)))
+            if not below <= value <= above:
                 told.append(
                     f"{self.law.name}: {parameter.name} = {value:.4g} is outside its usual range, {parameter.low:g} to "
                     f"{parameter.high:g}; a large exponent carries it there: doubt both"
