@@ -21,6 +21,8 @@ HUBER = 1e-3  # width of Huber's loss on log residuals
 _WIDER = 10.0  # the descent passes through this multiple of the width
 _SAME = 1e-6  # objectives closer than this, relative, are one optimum
 _EXACT = 1e-6  # so are those of residuals below this multiple of the width: the law goes through the rows
+_CLOSE = 1.01  # ends within this factor of the best are followed until they settle
+_PATIENCE = 5000  # evaluations until then, at most: a valley along which the data say little is long
 _LEAST = 1e-16  # smaller widths of Huber's loss, and losses, leave the range of the arithmetic
 
 
@@ -131,7 +133,7 @@ def _multistart(
 ) -> tuple[Minimum, float, list[Minimum]]:
     """The best of all descents, the share of starts that end there, and the other ends, the lowest first.
 
-    Starts that meet on the way descend once.
+    Starts that meet on the way descend once; ends near the best that have not settled go on.
     """
     basins: list[tuple[float, np.ndarray, int]] = []
     for number, start in enumerate(begin):
@@ -153,6 +155,11 @@ def _multistart(
     ends = [(end, count) for end, count in ends if _near(law, end, data)]
     if not ends:
         raise RunError("no start leads to a finite loss; check that the losses and learning rates are as meant")
+    bound = _CLOSE * min(end.objective for end, _ in ends)
+    for place, (end, count) in enumerate(ends):
+        if not end.converged and end.objective <= bound:
+            settled = descend(law, end.values, data, coordinates, deltas=(delta,), evaluations=_PATIENCE)
+            ends[place] = (settled if settled.objective <= end.objective else end, count)
     best = min((end for end, _ in ends), key=lambda end: end.objective)
     exact = sum(len(one) for one in data.losses) * (_EXACT * delta) ** 2
     level = best.objective * (1.0 + _SAME) + exact
