@@ -151,7 +151,7 @@ def test_gamma_between_a_clock_and_a_count():
 
 @pytest.mark.parametrize("gamma", [0.0, 1e-3, 0.02, 0.05, 0.1, 0.64, 1.0])
 def test_falls_to_a_rate_of_zero_act_at_once(gamma):
-    """Loop over the updates: at lr 0 the bracket is 1 after the clock has moved; at gamma = 0 the lr does not matter."""
+    """Loop over the updates: at lr 0 the bracket is 1 once the clock has moved; at gamma = 0 no lr matters."""
     lr = np.full(30, 1e-3)
     lr[15], lr[20:22], lr[27:] = 0.0, 0.0, 0.0
     at = np.array([14, 15, 16, 17, 21, 22, 23, 30])

@@ -11,6 +11,7 @@ import numpy as np
 
 from rfsim.checks import FloatArray, InputError, require_memory
 from rfsim.logs.configs import Plan, plan_of
+from rfsim.logs.ends import lr_jumps, with_last_fall
 from rfsim.logs.recognise import recognise, rise_of, tolerance
 from rfsim.logs.shapes import Shape
 
@@ -73,6 +74,11 @@ def from_log(
         shape, findings = confirmed[0], [*told, *confirmed[1]]
         findings += _unlogged(rows, shape, f"taken from the configuration ({shape.words()})")
         return _values(shape, max(horizon, plan.steps)), findings, plan.warmup
+    if lr_jumps(rows.lr) and rows.lr[-1] < rows.lr[-2] and horizon <= rows.step[-1] + _gap(rows.step):
+        earlier = replace(rows, step=rows.step[:-1], lr=rows.lr[:-1])
+        values, findings, up = from_log(earlier, max(horizon, int(rows.step[-1])), config=config, warmup=warmup)
+        values, line = with_last_fall(values, rows.step, rows.lr)
+        return values, [*findings, line], up
     recognised = recognise(step, lr, warmup=warmup)
     if recognised is None and inside:
         recognised = recognise(step, lr)  # rows inside the warm-up say otherwise
