@@ -44,7 +44,7 @@ def without_other_evaluation(series: Series, lr_step: FloatArray, lr: FloatArray
     if lr.size:
         change = float(np.diff(np.log2(np.interp(step[[-3, -1]], lr_step, lr) + 1e-300))[0])
         drops = lr_jumps(lr) and lr[-1] < lr[-2] and lr_step[-2] < step[-1]
-        if change * error > 0.0 and abs(change) > 1.0 or (error < 0.0 and drops):
+        if (change * error > 0.0 and abs(change) > 1.0) or (error < 0.0 and drops):
             return series, []
     kept = Series(series.name, series.step[:-1], series.value[:-1], series.findings)
     return kept, [
