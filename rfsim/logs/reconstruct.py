@@ -140,7 +140,7 @@ def _confirmed(plan: Plan | None, step: FloatArray, lr: FloatArray, resumed: boo
         later = step >= plan.warmup
         if not later.any() or np.abs(shape.at(step[later]) - lr[later]).max() > allowed:
             continue
-        early = step < plan.warmup + min(shift, 0)
+        early, rise = step < plan.warmup + min(shift, 0), None
         if early.any():
             rise = rise_of(step[early], lr[early], float(plan.warmup + 1), shape, allowed)
             shape = shape if rise is None else replace(shape, warmup=rise)
@@ -160,7 +160,7 @@ def _confirmed(plan: Plan | None, step: FloatArray, lr: FloatArray, resumed: boo
             )
         if shift == 1:
             findings.append("the logged lr follows the configuration's shape one step late: shifted back by one step")
-            shape = shape.shifted(-1.0)
+            shape = shape.shifted(-1.0, warmup=rise is not None)
         return shape, findings
     return None
 
@@ -188,7 +188,7 @@ def _from_shape(
     late = _off_by_one(shape, rows)
     if late == 1:
         findings.append(f"{_knots_text(shape)}, one step after a round number: lr logged one step late, shifted back")
-        shape = shape.shifted(-1.0)
+        shape = shape.shifted(-1.0, warmup=warmup == 0)  # a warm-up that was asked for is in no row
     elif late == -1:
         findings.append(f"{_knots_text(shape)}, one step before a round number: kept as logged")
     if _late_start(rows) and warmup == 0:
