@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from rfsim.checks import RunError
 from rfsim.logs import read_run
 
 STEPS, PEAK = 10_000, 1e-3
@@ -109,3 +110,29 @@ def test_heavy_tailed_noise_is_no_jump(tmp_path):
     for seed in range(40):
         loss = losses(lr, step) + 0.01 * np.random.default_rng(seed).standard_t(3, step.size)
         assert read_run(write(tmp_path / "a.csv", step, loss, np.append(lr, PEAK)[step])).step[-1] == STEPS
+
+
+@pytest.mark.parametrize("far", [1_000_000_000, 10**6 + 1])
+def test_a_mistyped_step_makes_no_schedule(tmp_path, far):
+    lr, step = decay(8000, 1e-4), np.arange(0, STEPS + 1, 100)
+    loss, logged = losses(lr, step), np.append(lr, 1e-4)[step]
+    plain = read_run(write(tmp_path / "a.csv", step, loss, logged))
+    got = read_run(write(tmp_path / "a.csv", np.append(step, far), np.append(loss, 2.5), np.append(logged, 1e-4)))
+    np.testing.assert_array_equal(got.schedule.lr, plain.schedule.lr)
+    np.testing.assert_array_equal(got.loss, plain.loss)
+    for column in ("loss", "lr"):
+        assert lines_with(got, f"{column}: the last row", f"at step {far}", "mistyped step and left out")
+
+
+def test_a_few_rows_far_apart_are_kept(tmp_path):
+    step = np.array([0, 1, 500])
+    got = read_run(write(tmp_path / "a.csv", step, np.array([5.0, 4.9, 3.0]), np.full(3, PEAK)))
+    assert got.step.tolist() == step.tolist()
+
+
+def test_rows_of_the_lr_behind_the_loss_count_for_the_memory(tmp_path):
+    step = np.append(np.arange(0, STEPS + 1, 100), [10**11, 2 * 10**11])
+    text = "".join(f"{s},{'' if s > STEPS else repr(3.0 + 1.0 / (1 + s))},{PEAK}\n" for s in step.tolist())
+    (tmp_path / "a.csv").write_text(f"step,loss,lr\n{text}")
+    with pytest.raises(RunError, match=r"schedule of a up to its last row at step 2e\+11 needs .* GiB"):
+        read_run(tmp_path / "a.csv")

@@ -126,7 +126,8 @@ def read_run(
     before = np.zeros(0) if parent is None else np.asarray(parent.schedule.lr)[:begin]
     rows = Rows(rates[0], rates[1], before)
     horizon = int(series.step[-1])
-    require_memory(f"the schedule of {label} up to its last row at step {horizon:g}", 40.0 * horizon, _FEWER)
+    end = max(horizon, rows.step[-1]) if rows.step.size and schedule is None else horizon
+    require_memory(f"the schedule of {label} up to its last row at step {end:g}", 40.0 * end, _FEWER)
     if schedule is not None:
         peak = float(lr) if isinstance(lr, int | float) else _peak(rows, config)
         given, told, up = from_given(schedule, horizon, peak=peak, warmup=warmup, rows=rows)

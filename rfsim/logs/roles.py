@@ -55,7 +55,9 @@ def lr_rows(
     if not held:
         return (none, none), []
     series = read(held)
-    findings = [line for line in series.findings if "different values" in line or "null" in line]
+    findings = [
+        line for line in series.findings if any(word in line for word in ("different values", "null", "mistyped"))
+    ]
     findings += [f"the lr is {series.name}; also there: {', '.join(others)}"] if others else []
     step, rates, told = usable_lr(series, loss, elsewhere=elsewhere)
     findings += told
