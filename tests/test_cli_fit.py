@@ -274,6 +274,33 @@ def test_an_interrupted_fit_leaves_no_file(capsys, logs, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [out]
 
 
+def test_a_fit_is_kept_when_its_bootstrap_is_interrupted(capsys, logs, tmp_path, monkeypatch):
+    plain, out = tmp_path / "plain.json", tmp_path / "fit.json"
+    assert call(capsys, "fit", logs["flat"], logs["fall"], *MOMENTUM, "--out", plain)[0] == 0
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rfsim.surrogates.result.block_bootstrap", stop)
+    asked = ("fit", logs["flat"], logs["fall"], *MOMENTUM, "--intervals", "bootstrap")
+    status, _, err = call(capsys, *asked, "--out", out)
+    assert status == 130
+    assert f"{out} has the fit, for now without the resamples" in err
+    assert "interrupted; the fit is kept if a line above says so" in err
+    assert FitResult.from_json(out).params == FitResult.from_json(plain).params
+    status, _, err = call(capsys, *asked)
+    assert (status, "has the fit" in err) == (130, False)
+
+
+def test_what_an_interrupted_command_keeps(capsys, logs, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rfsim.cli.predict.run", stop)
+    status, _, err = call(capsys, "predict", "fit.json", logs["fall"])
+    assert (status, err) == (130, "\nrfsim predict: interrupted; nothing is kept\n")
+
+
 # --- predict ---------------------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rfsim.checks import InputError, positive_number, whole_number
@@ -113,6 +114,10 @@ def _fit(options: argparse.Namespace, law: Any, fixed: dict[str, float], resampl
         )
         close()
         method = options.intervals or "wald"
+        if options.out is not None and (method == "bootstrap" or options.alternatives):
+            result.to_json(options.out)
+            missing = "resamples" if method == "bootstrap" else "other forms"
+            print(f"rfsim fit: {options.out} has the fit, for now without the {missing}", file=sys.stderr)
         if method == "bootstrap":
             shown, close = starts_progress("resamples")
             result = result.bootstrapped(resamples, seed=seed, progress=shown)
