@@ -18,6 +18,7 @@ from rfsim.logs.roles import batches, loss_of, lr_rows, norms, single_values
 from rfsim.logs.segments import merged
 from rfsim.logs.series import Series, choose, clean, full_name, places, unreadable
 from rfsim.logs.steps import Steps
+from rfsim.logs.text import stem
 from rfsim.logs.traps import single_points, without_other_evaluation
 from rfsim.schedules.record import Schedule
 
@@ -77,7 +78,7 @@ def read_run(
         raise InputError("source must name at least one file, got none; give the path of a log")
     logs = [_only(read_log(path), name) for path in paths]
     config = {key: value for log in logs for key, value in log.config.items()}
-    label = name or logs[0].source.stem
+    label = name or stem(logs[0].source)
     aliases = tuple(dict.fromkeys(log.name for log in logs))
     findings = [line for log in logs for line in log.findings]
     found = places(logs)

@@ -198,9 +198,10 @@ def _from_shape(
                 f"lr before the first row at step {rows.step[0]:g} cannot be known: the rows begin inside a "
                 f"{shape.kind} decay; give parents=, warmup= or schedule="
             )
-        findings += _unlogged(
-            rows, shape, f"taken as {shape.at(np.zeros(1))[0]:g}, without warm-up (give warmup= or parents=)"
-        )
+        how = f"taken as {shape.at(np.zeros(1))[0]:g}, without warm-up (give warmup= or parents=)"
+        if shape.warmup is not None and rows.step[0] < shape.warmup.steps:
+            how = "that of the warm-up in which the rows begin"
+        findings += _unlogged(rows, shape, how)
     elif _late_start(rows):
         findings += _unlogged(
             rows,
