@@ -246,11 +246,14 @@ def _text(result: "FitResult", found: dict[str, Any]) -> str:
             }
         )
     options = {name: value for name, value in found["law_options"].items() if name != "name"}
+    reached = f"reached from {found['starts_share']:.0%} of {found['starts']} starts"
+    if len(found["fixed"]) == len(rows):
+        reached = "at the given parameters, no fit"
     lines = [
         f"law: {found['law']}  {json.dumps(options)}",
         tables(rows, tuple(rows[0])),
         f"intervals: {found['intervals']}, level {found['level']:g}",
-        f"objective: {found['objective']:.10g}, reached from {found['starts_share']:.0%} of {found['starts']} starts",
+        f"objective: {found['objective']:.10g}, {reached}",
         *([result.alternatives.summary()] if result.alternatives is not None else []),
         f"window: {found['window']}",
         tables(found["runs"], ("name", "rows", "rmse", "noise_floor", "warmup")),
