@@ -12,7 +12,8 @@ from rfsim import schedules
 from rfsim.cli import Parser, main
 from rfsim.cli.logs import add_fit_arguments, as_options
 from rfsim.cli.output import emit
-from rfsim.surrogates import FitResult
+from rfsim.logs import read_run
+from rfsim.surrogates import FitResult, law
 from rfsim.surrogates.fit_file import WINDOWS
 
 PEAK = 0.01
@@ -272,6 +273,54 @@ def test_an_interrupted_fit_leaves_no_file(capsys, logs, tmp_path, monkeypatch):
     assert "interrupted" in err
     assert out.read_text() == "what was there"
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_fit_is_kept_when_its_bootstrap_is_interrupted(capsys, logs, tmp_path, monkeypatch):
+    plain, out = tmp_path / "plain.json", tmp_path / "fit.json"
+    assert call(capsys, "fit", logs["flat"], logs["fall"], *MOMENTUM, "--out", plain)[0] == 0
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rfsim.surrogates.result.block_bootstrap", stop)
+    asked = ("fit", logs["flat"], logs["fall"], *MOMENTUM, "--intervals", "bootstrap")
+    status, _, err = call(capsys, *asked, "--out", out)
+    assert status == 130
+    assert f"{out} has the fit, for now without the resamples" in err
+    assert "interrupted; the fit is kept if a line above says so" in err
+    assert FitResult.from_json(out).params == FitResult.from_json(plain).params
+    status, _, err = call(capsys, *asked)
+    assert (status, "has the fit" in err) == (130, False)
+
+
+def test_parameters_that_are_all_given_are_evaluated(capsys, logs, tmp_path):
+    """Published constants by the command line; the fit file predicts as any other."""
+    out, given = (
+        tmp_path / "fit.json",
+        {"L_0": 3.0, "A": 0.5, "alpha": 0.5, "B": 300.0, "C": 2.0, "beta": 0.6, "gamma": 0.6},
+    )
+    fixed = [word for name, value in given.items() for word in ("--fix", f"{name}={value}")]
+    asked = ("fit", logs["flat"], logs["fall"], "--law", "multi-power", *fixed, "--out", out)
+    status, told, err = call(capsys, *asked)
+    assert status == 0
+    assert "all parameters were given; evaluated, not fitted" in err
+    assert "at the given parameters, no fit" in told
+    assert FitResult.from_json(out).params == given
+    found = ask(capsys, *asked)
+    one, run = law("multi-power"), read_run(logs["fall"])
+    values = np.array(list(given.values()))
+    miss = one.evaluate(values, one.prepare(run), gradient=False)[0] - run.loss
+    assert found["runs"][1]["rmse"] == pytest.approx(np.sqrt(np.mean(miss**2)), rel=1e-9)
+    assert call(capsys, "predict", out, logs["fall"])[0] == 0
+
+
+def test_what_an_interrupted_command_keeps(capsys, logs, monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rfsim.cli.predict.run", stop)
+    status, _, err = call(capsys, "predict", "fit.json", logs["fall"])
+    assert (status, err) == (130, "\nrfsim predict: interrupted; nothing is kept\n")
 
 
 # --- predict ---------------------------------------------------------------------------------------------------------

@@ -253,7 +253,7 @@ def test_chart_of_several_runs(tmp_path):
         ("1,2,3\n4,5,6\n", "has no header"),
         ("step,loss,loss\n1,2,3\n", "the columns loss twice"),
         ("alpha,beta\nx,y\n", "no column of numbers"),
-        ("# run 7\nstep,loss\n1,2\n", "the header is taken to be '# run 7'"),
+        ("run 7\nstep,loss\n1,2\n", "the header is taken to be 'run 7'"),
         ("step loss lr\n1 2 3\n", "the header is taken to be 'step loss lr'"),
         ('{"a": [1, 2', "neither JSON nor JSON lines"),
         ("[1, 2, 3]", "each row must be an object"),
@@ -269,7 +269,7 @@ def test_files_that_are_no_logs(tmp_path, content, message):
 def test_missing_and_binary_files(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_run(tmp_path / "none.csv")
-    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00\x01")
+    (tmp_path / "b.csv").write_bytes(b"\xff\xff\x00\x01")
     with pytest.raises(InputError, match="not UTF-8"):
         read_run(tmp_path / "b.csv")
     with pytest.raises(InputError, match="at least one file"):

@@ -11,7 +11,7 @@ from log_files import curve, lines_with, write_columns
 from rfsim.checks import InputError
 from rfsim.logs import Shape, read_run, recognise
 from rfsim.logs.series import Series
-from rfsim.logs.shapes import roundest
+from rfsim.logs.shapes import Warmup, roundest
 from rfsim.logs.traps import late
 from rfsim.schedules import from_arrays
 from rfsim.surrogates import law, log_of_law
@@ -558,6 +558,37 @@ def test_a_short_decay_is_no_late_drop(tmp_path):
     got = read_run(write(tmp_path / "a.csv", step, lr[step], log.loss))
     assert not lines_with(got, "reacts")
     np.testing.assert_allclose(got.schedule.lr, lr[:-1], atol=1e-12)
+
+
+@pytest.mark.parametrize("config", [False, True])
+@pytest.mark.parametrize("every", [10, 100])
+def test_the_warm_up_is_late_with_the_rest(tmp_path, every, config):
+    """Row s has the lr of the update before it; from step 0 on each step gets its own."""
+    expected = truth("cosine", 500, 20_000, 0.0, 20_000, 500)[:-1]
+    rows = np.arange(every, 20_001, every)
+    if config:
+        path = export(tmp_path / "a.json", rows, expected[rows - 1], scheduler="cos", cos_final_lr=0.0)
+    else:
+        path = write(tmp_path / "a.csv", rows, expected[rows - 1])
+    got = read_run(path)
+    assert lines_with(got, "one step late", "shifted back")
+    np.testing.assert_allclose(got.schedule.lr, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("rise", ["linear", "cosine"])
+def test_a_shape_moved_with_its_warm_up(rise):
+    shape, step = Shape("sqrt", PEAK, 60.0, 90.0, 1e-4, Warmup(20.0, 1e-5, rise)), np.arange(120.0)
+    np.testing.assert_allclose(shape.shifted(-3.0, warmup=True).at(step), shape.at(step + 3.0), atol=1e-18)
+    np.testing.assert_array_equal(shape.shifted(-3.0).at(step)[:20], shape.at(step)[:20])
+
+
+def test_a_warm_up_that_is_in_no_row_is_not_late(tmp_path):
+    expected = truth("linear", 12_000, 20_000, 0.1, 20_000)[:-1]
+    expected[:500] = PEAK * np.arange(500) / 499
+    rows = np.arange(550, 20_001, 50)
+    got = read_run(write(tmp_path / "a.csv", rows, expected[rows - 1]), warmup=500)
+    assert lines_with(got, "lr logged one step late, shifted back")
+    np.testing.assert_allclose(np.asarray(got.schedule.lr)[:20_000], expected, atol=1e-12)
 
 
 def test_a_lone_row_of_another_series_does_not_move_the_curve(tmp_path):

@@ -147,3 +147,30 @@ def test_gamma_between_a_clock_and_a_count():
             found[gamma, low] = start.evaluate(values, start.prepare(made))[0][0] / ((1.0 - low) * PEAK)
             assert with_fall != found[gamma, low]
         assert found[gamma, 0.5] == pytest.approx(found[gamma, 0.25], rel=1e-10)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1e-3, 0.02, 0.05, 0.1, 0.64, 1.0])
+def test_falls_to_a_rate_of_zero_act_at_once(gamma):
+    """Loop over the updates: at lr 0 the bracket is 1 once the clock has moved; at gamma = 0 no lr matters."""
+    lr = np.full(30, 1e-3)
+    lr[15], lr[20:22], lr[27:] = 0.0, 0.0, 0.0
+    at = np.array([14, 15, 16, 17, 21, 22, 23, 30])
+    beta, c = 0.6, 1.3
+
+    def gained(k):
+        total = 0.0
+        for j in range(k):
+            lag, fall = lr[j:k].sum(), (lr[j - 1] if j else 0.0) - lr[j]
+            full = lr[j] == 0.0 and gamma > 0.0
+            bracket = float(lag > 0.0) if full else 1.0 - (1.0 + c * lag * (lr[j] ** -gamma if gamma else 1.0)) ** -beta
+            total += fall * bracket
+        return total
+
+    one = law("multi-power")
+    prepared = one.prepare(run(at, np.full(len(at), 3.0), from_arrays(lr, 1.0)))
+    values = np.array([0.0, 0.0, 0.5, 1.0, c, beta, gamma])
+    loss, gradient = one.evaluate(values, prepared)
+    expected = np.array([gained(k) for k in at])
+    np.testing.assert_allclose(-loss, expected, rtol=1e-10, atol=1e-17)
+    np.testing.assert_allclose(-gradient[:, 3], expected, rtol=1e-10, atol=1e-17)
+    np.testing.assert_array_equal(one.evaluate(values, prepared, gradient=False)[0], loss)

@@ -434,7 +434,7 @@ def test_the_order_of_runs_does_not_matter():
         ({"fixed": {"q": 9.0}}, r"fixed q must lie in \[0.02, 8\]"),
         ({"fixed": {"q": "half"}}, "fixed q must be a finite number"),
         ({"fixed": {"q": math.nan}}, "fixed q must be finite"),
-        ({"fixed": dict(zip(NAMES, TRUE.tolist(), strict=True))}, "fixed names all parameters"),
+        ({"fixed": dict(zip(NAMES, TRUE.tolist(), strict=True)), "starts": TRUE}, "starts are for a descent"),
         ({"starts": np.ones((2, 4))}, "starts must be rows of 5 parameters"),
         ({"starts": np.ones((0, 5))}, "starts must be rows of 5 parameters"),
         ({"starts": np.full(5, np.nan)}, "starts must be finite"),
@@ -445,6 +445,24 @@ def test_what_a_fit_refuses(change, words):
     arguments = {"law": Toy(), "runs": toy_runs(), **change}
     with pytest.raises(InputError, match=words):
         fit(arguments.pop("law"), arguments.pop("runs"), **arguments)
+
+
+def test_a_law_whose_parameters_are_all_given_is_evaluated():
+    runs, values = toy_runs(), TRUE * 1.01
+    with pytest.warns(FitWarning, match="toy: all parameters were given; evaluated, not fitted"):
+        found = fit(Toy(), runs, fixed=dict(zip(NAMES, values.tolist(), strict=True)))
+    np.testing.assert_array_equal(found.values, values)
+    assert found.objective == pytest.approx(literal_objective(values, runs, found.huber), rel=1e-12)
+    assert set(found.stderr.values()) == {0.0}
+    assert found.conf_int(method="wald") == {}
+    assert (found.at_bound, found.unidentified, found.rival) == ((), (), None)
+    for each, one in zip(runs, found.runs, strict=True):
+        np.testing.assert_array_equal(one.fitted, Toy().evaluate(values, each.step)[0])
+    for ask in (found.bootstrapped, found.with_alternatives, found.conf_int):
+        with pytest.raises(InputError, match="need a free parameter of toy, and all were given; fix fewer"):
+            ask()
+    with pytest.raises(RunError, match="toy has losses that are not above 0 at the given parameters"):
+        fit(Toy(), runs, fixed={**dict(zip(NAMES, values.tolist(), strict=True)), "E": 0.0, "A": 0.0})
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e-40, 1e40, 1e300])

@@ -26,6 +26,14 @@ _COMMANDS = {
     "figures": "draw the figures",
     "reproduce": "the main job: verify, draw, and write one page that shows both",
 }
+_KEPT = {
+    "simulate": "finished runs are kept where --checkpoint was given",
+    "verify": "finished families are kept where --cache was given",
+    "figures": "finished figures are kept in the folder",
+    "reproduce": "finished parts are kept in the folder",
+    "fit": "the fit is kept if a line above says so",
+}
+"""What is left of a command that is interrupted; nothing of those that are not here."""
 _NUMBER = re.compile(r"^-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|^-(inf|nan)$")
 
 
@@ -70,10 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"rfsim {options.command}: cannot be done: {error or 'out of memory'}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(
-            f"\nrfsim {options.command}: interrupted; finished parts are kept where --out or --checkpoint was given",
-            file=sys.stderr,
-        )
+        left = _KEPT.get(options.command, "nothing is kept")
+        print(f"\nrfsim {options.command}: interrupted; {left}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of stdout has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

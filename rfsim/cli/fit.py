@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from rfsim.checks import InputError, positive_number, whole_number
@@ -113,6 +114,10 @@ def _fit(options: argparse.Namespace, law: Any, fixed: dict[str, float], resampl
         )
         close()
         method = options.intervals or "wald"
+        if options.out is not None and (method == "bootstrap" or options.alternatives):
+            result.to_json(options.out)
+            missing = "resamples" if method == "bootstrap" else "other forms"
+            print(f"rfsim fit: {options.out} has the fit, for now without the {missing}", file=sys.stderr)
         if method == "bootstrap":
             shown, close = starts_progress("resamples")
             result = result.bootstrapped(resamples, seed=seed, progress=shown)
@@ -241,11 +246,14 @@ def _text(result: "FitResult", found: dict[str, Any]) -> str:
             }
         )
     options = {name: value for name, value in found["law_options"].items() if name != "name"}
+    reached = f"reached from {found['starts_share']:.0%} of {found['starts']} starts"
+    if len(found["fixed"]) == len(rows):
+        reached = "at the given parameters, no fit"
     lines = [
         f"law: {found['law']}  {json.dumps(options)}",
         tables(rows, tuple(rows[0])),
         f"intervals: {found['intervals']}, level {found['level']:g}",
-        f"objective: {found['objective']:.10g}, reached from {found['starts_share']:.0%} of {found['starts']} starts",
+        f"objective: {found['objective']:.10g}, {reached}",
         *([result.alternatives.summary()] if result.alternatives is not None else []),
         f"window: {found['window']}",
         tables(found["runs"], ("name", "rows", "rmse", "noise_floor", "warmup")),

@@ -107,7 +107,7 @@ LOSSES = ("validation", "loss", "training", "perplexity")
 
 def plain(name: str) -> str:
     """The name as the aliases have it: lower case, without blanks around it, inner blanks and dots as underlines."""
-    return re.sub(r"\s*/\s*", "/", re.sub(r"[ .]+", "_", name.strip().lower()))
+    return re.sub(r"[ .]+", "_", re.sub(r"\s*/\s*", "/", name.strip().lower()))
 
 
 def is_perplexity(name: str) -> bool:

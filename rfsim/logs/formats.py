@@ -15,6 +15,7 @@ import numpy as np
 
 from rfsim.checks import FloatArray, InputError
 from rfsim.logs.columns import ALIASES, plain
+from rfsim.logs.text import stem, text_of, uncommented
 
 DELIMITERS = "\t,;|"
 MISSING = {"", "null", "none", "na", "n/a", "nan", "-nan", "inf", "+inf", "-inf", "infinity", "-infinity", "+infinity"}
@@ -57,15 +58,10 @@ def read_log(path: str | Path) -> Log:
 
     Raises
     ------
-    InputError : if the file is missing, is not text, or holds no table of numbers.
+    InputError : if the file is missing, is not text (or text compressed by gzip), or holds no table of numbers.
     """
     source = Path(path)
-    try:
-        text = source.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"log {path} cannot be read ({error.strerror or error}); give the path of a file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"log {path} is not UTF-8 text; export it as CSV, TSV, JSON lines or JSON") from error
+    text = text_of(path)
     if not text.strip():
         raise InputError(f"log {path} is empty; give a file with a header and rows")
     log = _read_json(source, text) if text.lstrip()[0] in "{[" else _read_table(source, text)
@@ -127,11 +123,12 @@ def _readable(cell: object) -> bool:
 
 
 def _read_table(source: Path, text: str) -> Log:
-    lines = text.splitlines()
+    lines, comments = uncommented(text.splitlines())
     header_line = next(line for line in lines if line.strip())
     bare = re.sub(r'"[^"]*"', "", header_line)
     delimiter = max(DELIMITERS, key=bare.count)
     rows, findings = _cells(source, lines, delimiter if bare.count(delimiter) else ",")
+    findings = [*comments, *findings]
     header = [cell.strip() for cell in rows[0]]
     if all(_is_number(cell) for cell in header):
         raise InputError(f"log {source} has no header, its first row is {header_line[:60]!r}; name the columns there")
@@ -151,7 +148,7 @@ def _read_table(source: Path, text: str) -> Log:
     filled = [(row + [""] * len(header))[: len(header)] for row in rows[1:]]
     cells = {name: [row[at] for row in filled] for at, name in enumerate(header) if name}
     run_names, tables = _charts(cells)
-    name = run_names[0] if len(run_names) == 1 else source.stem
+    name = run_names[0] if len(run_names) == 1 else stem(source)
     if len(run_names) > 1:
         findings.append(f"the file holds the runs {', '.join(run_names)}")
     return Log(source, name, {}, tuple(tables), tuple(findings))
@@ -224,12 +221,12 @@ def _read_json(source: Path, text: str) -> Log:
     except RecursionError as error:
         raise InputError(f"log {source} is JSON nested too deep to be a log; export its history as a table") from error
     if isinstance(whole, list):
-        return Log(source, source.stem, {}, (_rows_table(source, whole),))
+        return Log(source, stem(source), {}, (_rows_table(source, whole),))
     assert isinstance(whole, dict)
     found = whole.get("history", whole.get("data"))
     config = whole.get("config")
     config = _unwrapped(config) if isinstance(config, dict) else {}
-    name = whole.get("name") or whole.get("run_name") or source.stem
+    name = whole.get("name") or whole.get("run_name") or stem(source)
     if found is None and all(not isinstance(value, list | dict) for value in whole.values()):
         return _read_json_lines(source, text)  # JSON lines with a single line
     tables = _history(source, whole if found is None else found)
@@ -297,7 +294,7 @@ def _read_json_lines(source: Path, text: str) -> Log:
         if isinstance(row.get("config"), dict):
             config |= _unwrapped(row.pop("config"))
     found = [f"line {bad[0]} is not a JSON object ({len(bad)} such lines of {len(lines)}): left out"] if bad else []
-    return Log(source, source.stem, config, (_rows_table(source, rows),), tuple(found))
+    return Log(source, stem(source), config, (_rows_table(source, rows),), tuple(found))
 
 
 def _rows_table(source: Path, rows: Sequence[object]) -> Table:

@@ -18,6 +18,7 @@ from rfsim.logs.roles import batches, loss_of, lr_rows, norms, single_values
 from rfsim.logs.segments import merged
 from rfsim.logs.series import Series, choose, clean, full_name, places, unreadable
 from rfsim.logs.steps import Steps
+from rfsim.logs.text import stem
 from rfsim.logs.traps import single_points, without_other_evaluation
 from rfsim.schedules.record import Schedule
 
@@ -77,7 +78,7 @@ def read_run(
         raise InputError("source must name at least one file, got none; give the path of a log")
     logs = [_only(read_log(path), name) for path in paths]
     config = {key: value for log in logs for key, value in log.config.items()}
-    label = name or logs[0].source.stem
+    label = name or stem(logs[0].source)
     aliases = tuple(dict.fromkeys(log.name for log in logs))
     findings = [line for log in logs for line in log.findings]
     found = places(logs)
@@ -126,7 +127,8 @@ def read_run(
     before = np.zeros(0) if parent is None else np.asarray(parent.schedule.lr)[:begin]
     rows = Rows(rates[0], rates[1], before)
     horizon = int(series.step[-1])
-    require_memory(f"the schedule of {label} up to its last row at step {horizon:g}", 40.0 * horizon, _FEWER)
+    end = max(horizon, rows.step[-1]) if rows.step.size and schedule is None else horizon
+    require_memory(f"the schedule of {label} up to its last row at step {end:g}", 40.0 * end, _FEWER)
     if schedule is not None:
         peak = float(lr) if isinstance(lr, int | float) else _peak(rows, config)
         given, told, up = from_given(schedule, horizon, peak=peak, warmup=warmup, rows=rows)

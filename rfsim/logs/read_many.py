@@ -9,6 +9,7 @@ from rfsim.logs.configs import is_parent, resumed_from
 from rfsim.logs.formats import Log, read_log
 from rfsim.logs.read import Source, is_chart, read_run
 from rfsim.logs.record import Run
+from rfsim.logs.text import stem
 
 
 def read_runs(sources: Sequence[Source], **same: object) -> list[Run]:
@@ -43,7 +44,7 @@ def _with_ancestors(
     resume = resumed_from(log.config)
     parents: list[Run] = []
     if resume is not None and log.source not in seen:
-        elsewhere = chain(known, _beside(log))  # the folder is read only as far as it must be
+        elsewhere = chain(known, _beside(log, resume[0]))  # the folder is read only as far as it must be
         match = next(((s, other) for s, other in elsewhere if other is not log and _is_parent(other, resume[0])), None)
         if match is not None:
             without = {key: value for key, value in same.items() if key != "name"}
@@ -52,12 +53,17 @@ def _with_ancestors(
 
 
 def _is_parent(log: Log, resume: str) -> bool:
-    return is_parent(log.name, resume) or is_parent(log.source.stem, resume)
+    return is_parent(log.name, resume) or is_parent(stem(log.source), resume)
 
 
-def _beside(log: Log) -> Iterator[tuple[Source, Log]]:
-    """Logs in the folder of a log, in the order of their names; what cannot be read is passed over."""
-    for path in sorted(log.source.parent.glob("*.json*")):
+def _beside(log: Log, resume: str) -> Iterator[tuple[Source, Log]]:
+    """Logs in the folder of a log that may be its parent, in the order of their names, JSON before tables.
+
+    JSON may name its run inside, a table only by the name of its file. What cannot be read is passed over.
+    """
+    folder = log.source.parent
+    tables = (path for end in ("csv", "tsv") for path in sorted(folder.glob(f"*.{end}*")))
+    for path in chain(sorted(folder.glob("*.json*")), (path for path in tables if is_parent(stem(path), resume))):
         if path != log.source:
             try:
                 yield path, read_log(path)

@@ -196,6 +196,12 @@ def _snapped(value: float, peak: float) -> float:
     return value if value > 1e-12 * peak else 0.0
 
 
+def _rounder(value: float) -> float:
+    """The value, or the number of six digits that it is but for rounding errors."""
+    rounder = float(f"{value:.6g}")
+    return rounder if abs(value - rounder) <= 1e-12 * abs(value) else value
+
+
 def _root(step: FloatArray, lr: FloatArray, flat: int, tail: int, allowed: float) -> Shape | None:
     """Decay peak - c sqrt(s - start) after a plateau: the square of the distance to the peak is straight."""
     stop = lr.size - tail
@@ -246,7 +252,7 @@ def _cosine(step: FloatArray, lr: FloatArray, flat: int, tail: int, allowed: flo
         _, peak, to = levels(ends)
         if to < 0:
             to = 0.0 if to > -allowed else to
-        shape = Shape("cosine", peak, float(ends[0]), float(ends[1]), to)
+        shape = Shape("cosine", _rounder(peak), float(ends[0]), float(ends[1]), _rounder(to))
         if to >= 0 and _meets(shape, s[s <= ends[1]], values[s <= ends[1]], allowed):
             return shape
     return None

@@ -11,6 +11,7 @@ import numpy as np
 
 from rfsim.checks import FloatArray, InputError, require_memory
 from rfsim.logs.configs import Plan, plan_of
+from rfsim.logs.ends import lr_jumps, with_last_fall
 from rfsim.logs.recognise import recognise, rise_of, tolerance
 from rfsim.logs.shapes import Shape
 
@@ -73,6 +74,11 @@ def from_log(
         shape, findings = confirmed[0], [*told, *confirmed[1]]
         findings += _unlogged(rows, shape, f"taken from the configuration ({shape.words()})")
         return _values(shape, max(horizon, plan.steps)), findings, plan.warmup
+    if lr_jumps(rows.lr) and rows.lr[-1] < rows.lr[-2] and horizon <= rows.step[-1] + _gap(rows.step):
+        earlier = replace(rows, step=rows.step[:-1], lr=rows.lr[:-1])
+        values, findings, up = from_log(earlier, max(horizon, int(rows.step[-1])), config=config, warmup=warmup)
+        values, line = with_last_fall(values, rows.step, rows.lr)
+        return values, [*findings, line], up
     recognised = recognise(step, lr, warmup=warmup)
     if recognised is None and inside:
         recognised = recognise(step, lr)  # rows inside the warm-up say otherwise
@@ -134,7 +140,7 @@ def _confirmed(plan: Plan | None, step: FloatArray, lr: FloatArray, resumed: boo
         later = step >= plan.warmup
         if not later.any() or np.abs(shape.at(step[later]) - lr[later]).max() > allowed:
             continue
-        early = step < plan.warmup + min(shift, 0)
+        early, rise = step < plan.warmup + min(shift, 0), None
         if early.any():
             rise = rise_of(step[early], lr[early], float(plan.warmup + 1), shape, allowed)
             shape = shape if rise is None else replace(shape, warmup=rise)
@@ -154,7 +160,7 @@ def _confirmed(plan: Plan | None, step: FloatArray, lr: FloatArray, resumed: boo
             )
         if shift == 1:
             findings.append("the logged lr follows the configuration's shape one step late: shifted back by one step")
-            shape = shape.shifted(-1.0)
+            shape = shape.shifted(-1.0, warmup=rise is not None)
         return shape, findings
     return None
 
@@ -182,7 +188,7 @@ def _from_shape(
     late = _off_by_one(shape, rows)
     if late == 1:
         findings.append(f"{_knots_text(shape)}, one step after a round number: lr logged one step late, shifted back")
-        shape = shape.shifted(-1.0)
+        shape = shape.shifted(-1.0, warmup=warmup == 0)  # a warm-up that was asked for is in no row
     elif late == -1:
         findings.append(f"{_knots_text(shape)}, one step before a round number: kept as logged")
     if _late_start(rows) and warmup == 0:
@@ -192,9 +198,10 @@ def _from_shape(
                 f"lr before the first row at step {rows.step[0]:g} cannot be known: the rows begin inside a "
                 f"{shape.kind} decay; give parents=, warmup= or schedule="
             )
-        findings += _unlogged(
-            rows, shape, f"taken as {shape.at(np.zeros(1))[0]:g}, without warm-up (give warmup= or parents=)"
-        )
+        how = f"taken as {shape.at(np.zeros(1))[0]:g}, without warm-up (give warmup= or parents=)"
+        if shape.warmup is not None and rows.step[0] < shape.warmup.steps:
+            how = "that of the warm-up in which the rows begin"
+        findings += _unlogged(rows, shape, how)
     elif _late_start(rows):
         findings += _unlogged(
             rows,

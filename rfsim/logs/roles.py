@@ -55,9 +55,11 @@ def lr_rows(
     if not held:
         return (none, none), []
     series = read(held)
-    findings = [line for line in series.findings if "different values" in line or "null" in line]
+    findings = [
+        line for line in series.findings if any(word in line for word in ("different values", "null", "mistyped"))
+    ]
     findings += [f"the lr is {series.name}; also there: {', '.join(others)}"] if others else []
-    step, rates, told = usable_lr(series, elsewhere=elsewhere)
+    step, rates, told = usable_lr(series, loss, elsewhere=elsewhere)
     findings += told
     if not np.array_equal(loss.step, series.step):
         every = [float(np.median(np.diff(s.step))) if s.step.size > 1 else 0.0 for s in (loss, series)]

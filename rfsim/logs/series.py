@@ -10,6 +10,7 @@ from rfsim.logs.columns import ALIASES, LOSSES, candidates, loss_columns, named,
 from rfsim.logs.formats import Log, Table
 
 _PARTS = 30  # a file of more parts in the order of the steps is not one that was appended to
+_FEW, _FAR = 10, 100.0  # of more rows than this the last step is at most so many times the one before it
 
 Place = tuple[int, Table, str]
 """Where a column is: number of the file, table, name inside the table."""
@@ -107,7 +108,8 @@ def clean(held: Sequence[Place], steps_of: Callable[[Table], FloatArray], files:
     """One series from the places of its column.
 
     Cells that are empty, null, NaN or infinite are left out and counted. Of two files the later one wins over the
-    range of steps that it covers; of two rows with one step the later one wins.
+    range of steps that it covers; of two rows with one step the later one wins. Of more than ten rows a last one
+    at more than a hundred times the step before it is left out: a schedule up to a mistyped step has no end.
 
     Raises
     ------
@@ -149,7 +151,14 @@ def clean(held: Sequence[Place], steps_of: Callable[[Table], FloatArray], files:
         findings.append(line)
     if not last.all():
         findings.append(_doubles(name, step, value, last))
-    return Series(name, step[last], value[last], tuple(findings))
+    step, value = step[last], value[last]
+    if step.size > _FEW and step[-1] > _FAR * step[-2] > 0.0:
+        findings.append(
+            f"{name}: the last row, {value[-1]:g} at step {step[-1]:.12g}, is far beyond all others, the last of which "
+            f"is at step {step[-2]:.12g}: taken for a mistyped step and left out"
+        )
+        step, value = step[:-1], value[:-1]
+    return Series(name, step, value, tuple(findings))
 
 
 def _between(step: FloatArray, part: np.ndarray, stays: np.ndarray) -> int:

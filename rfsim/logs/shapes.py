@@ -9,15 +9,16 @@ from rfsim.checks import FloatArray
 
 @dataclass(frozen=True)
 class Warmup:
-    """Rise to the peak over the first `steps` steps: value `first` at step 0, straight or as half a cosine."""
+    """Rise to the peak up to step `steps`: value `first` at step `begin`, straight or as half a cosine."""
 
     steps: float
     first: float
     kind: str = "linear"
+    begin: float = 0.0
 
     def at(self, step: FloatArray, peak: float) -> FloatArray:
         """Values at steps below `steps`."""
-        done = np.clip(step / max(self.steps, 1.0), 0.0, 1.0)
+        done = np.clip((step - self.begin) / max(self.steps - self.begin, 1.0), 0.0, 1.0)
         rise = done if self.kind == "linear" else 0.5 * (1.0 - np.cos(np.pi * done))
         return self.first + (peak - self.first) * rise
 
@@ -81,10 +82,13 @@ class Shape:
                 text += f", {rise.kind} warm-up from {rise.first:g} over {rise.steps:g} steps"
         return text
 
-    def shifted(self, steps: float) -> "Shape":
-        """The shape with its decay or stages this many steps later; the warm-up stays."""
+    def shifted(self, steps: float, *, warmup: bool = False) -> "Shape":
+        """The shape with its decay or stages this many steps later; the warm-up stays, or with `warmup` moves too."""
         places = tuple((place + steps, lr) for place, lr in self.stages)
-        return replace(self, start=self.start + steps, end=self.end + steps, stages=places)
+        rise = self.warmup
+        if warmup and rise is not None:
+            rise = replace(rise, steps=rise.steps + steps, begin=rise.begin + steps)
+        return replace(self, start=self.start + steps, end=self.end + steps, stages=places, warmup=rise)
 
 
 def fall(kind: str, done: FloatArray, peak: float, to: float) -> FloatArray:

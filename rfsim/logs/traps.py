@@ -3,27 +3,22 @@
 import numpy as np
 
 from rfsim.checks import FloatArray, InputError
+from rfsim.logs.ends import LEAST, OUTLIER, WINDOW, last_error, loss_fell, loss_rose, lr_jumps
 from rfsim.logs.series import Series
 from rfsim.logs.shapes import roundest
 
 LEVEL = 0.2  # of the lowest: neighbours of a lone 0 that differ by less lead past it
-JUMP = 0.01  # of the peak: a last lr that leaves its neighbours by more is looked at
-WINDOW = 10  # rows that the last point is compared with
-OUTLIER = 5.0  # a last loss that leaves the extrapolation by more than this many times the usual error is no point
 
 
-def without_fake_last_lr(step: FloatArray, lr: FloatArray) -> tuple[FloatArray, FloatArray, list[str]]:
+def without_fake_last_lr(step: FloatArray, lr: FloatArray, loss: Series) -> tuple[FloatArray, FloatArray, list[str]]:
     """Rows of the lr without a last one that no schedule leads to, and the line that says so.
 
     A schedule object that was stepped past its end reports 0, or its first value. The last row is dropped if the lr
-    changes by more than `JUMP` of the peak in it, and by more than five times any of the last five changes.
+    jumps in it (`ends.lr_jumps`); not if it falls there and the loss falls with it, as it does after a drop that was.
     """
-    if lr.size < 4:
+    if not lr_jumps(lr) or (lr[-1] < lr[-2] and loss_fell(loss, step[-2])):
         return step, lr, []
-    moves = np.abs(np.diff(lr[-7:]))
-    if moves[-1] <= JUMP * lr.max() or moves[-1] <= 5.0 * moves[:-1].max():
-        return step, lr, []
-    flat = "no anneal took place" if moves[:-1].max() <= 1e-9 * lr.max() else "nothing before leads there"
+    flat = "no anneal took place" if np.ptp(lr[-7:-1]) <= 1e-9 * lr.max() else "nothing before leads there"
     return (
         step[:-1],
         lr[:-1],
@@ -37,36 +32,25 @@ def without_fake_last_lr(step: FloatArray, lr: FloatArray) -> tuple[FloatArray, 
 def without_other_evaluation(series: Series, lr_step: FloatArray, lr: FloatArray) -> tuple[Series, list[str]]:
     """The loss without a last point that comes from another evaluation (other data or more batches), and its line.
 
-    Each of the last rows is compared with the parabola through the ten rows before it, in log loss. The last point goes
-    if it lies off by more than `OUTLIER` times the worst such error of the 20 points before it, and by more than 0.2 %
-    of the loss; not if it lies below and the logged lr (rows `lr_step`, `lr`) halved since the last row but two.
+    The last point goes if it lies off the rows before it, in log loss, by more than `OUTLIER` times their worst such
+    error (`ends.last_error`) and by more than 0.2 % of the loss, or if it jumps up (`ends.loss_rose`). Not if the
+    logged lr (rows `lr_step`, `lr`) explains it: it halved since the last row but two, or jumps down in its own last
+    row, and the point lies below; or it doubled, and the point lies above.
     """
-    if series.step.size < WINDOW + 8:
+    step, value = series.step, np.log(series.value)
+    error, usual = last_error(step, value)
+    if step.size < WINDOW + 8 or not (abs(error) > max(OUTLIER * usual, LEAST) or loss_rose(value)):
         return series, []
-    step, value = series.step[-WINDOW - 21 :], np.log(series.value[-WINDOW - 21 :])
-    errors = _errors_ahead(step, value)
-    usual = float(np.abs(errors[:-1]).max())
-    if abs(errors[-1]) <= max(OUTLIER * usual, 0.002):
-        return series, []
-    if errors[-1] < 0 and lr.size and np.diff(np.log2(np.interp(step[[-3, -1]], lr_step, lr) + 1e-300))[0] < -1:
-        return series, []
+    if lr.size:
+        change = float(np.diff(np.log2(np.interp(step[[-3, -1]], lr_step, lr) + 1e-300))[0])
+        drops = lr_jumps(lr) and lr[-1] < lr[-2] and lr_step[-2] < step[-1]
+        if (change * error > 0.0 and abs(change) > 1.0) or (error < 0.0 and drops):
+            return series, []
     kept = Series(series.name, series.step[:-1], series.value[:-1], series.findings)
     return kept, [
-        f"{series.name}: the last point, {series.value[-1]:.4f} at step {series.step[-1]:g}, lies {errors[-1]:+.4f} in "
+        f"{series.name}: the last point, {series.value[-1]:.4f} at step {series.step[-1]:g}, lies {error:+.4f} in "
         f"log loss off the rows before it, which miss by at most {usual:.1g}: taken for another evaluation and left out"
     ]
-
-
-def _errors_ahead(step: FloatArray, value: FloatArray) -> FloatArray:
-    """Values of the rows after the first `WINDOW`, less the parabola by least squares of the `WINDOW` rows before each.
-
-    In places counted from the row itself the parabola's value there is its constant, one row of the pseudo-inverse.
-    """
-    rows = np.lib.stride_tricks.sliding_window_view(step, WINDOW + 1)
-    before = np.lib.stride_tricks.sliding_window_view(value, WINDOW)[:-1]
-    place = (rows[:, :-1] - rows[:, -1:]) / (rows[:, -2:-1] - rows[:, :1])
-    constant = np.linalg.pinv(place[:, :, None] ** np.arange(3.0))[:, 0]
-    return np.asarray(value[WINDOW:] - (constant * before).sum(axis=1))
 
 
 def single_points(singles: dict[str, tuple[float, float]], loss: Series) -> list[str]:
@@ -79,7 +63,7 @@ def single_points(singles: dict[str, tuple[float, float]], loss: Series) -> list
     ]
 
 
-def usable_lr(series: Series, *, elsewhere: bool) -> tuple[FloatArray, FloatArray, list[str]]:
+def usable_lr(series: Series, loss: Series, *, elsewhere: bool) -> tuple[FloatArray, FloatArray, list[str]]:
     """Rows of the lr, or none (with a line) if it is 0 everywhere and the schedule is known from elsewhere.
 
     Raises
@@ -108,7 +92,7 @@ def usable_lr(series: Series, *, elsewhere: bool) -> tuple[FloatArray, FloatArra
     if lone.any():
         places = ", ".join(f"{s:g}" for s in step[lone][:5])
         told = [f"{series.name} is 0 at step {places} alone, as at the end of a segment: ignored"]
-    step, value, more = without_fake_last_lr(step[~lone], value[~lone])
+    step, value, more = without_fake_last_lr(step[~lone], value[~lone], loss)
     return step, value, [*told, *more]
 
 

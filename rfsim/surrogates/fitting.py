@@ -12,6 +12,7 @@ from rfsim.schedules import intrinsic_time
 from rfsim.surrogates.fit_file import WINDOWS
 from rfsim.surrogates.laws import Law, Rated, parameter_names
 from rfsim.surrogates.objective import Coordinates, Data, Minimum, descend, residuals
+from rfsim.surrogates.objective import huber as rho
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult
 from rfsim.surrogates.run_record import RunRecord
@@ -49,15 +50,15 @@ def fit(
     window : "all" rows, or "last-decade": from the last row whose time on the clock of the
         law (the sum of its rate) is at most a tenth of the run's.
     huber : width of Huber's loss, in log loss.
-    fixed : parameters to hold, name -> value.
+    fixed : parameters to hold, name -> value. If these are all, the law is evaluated there and the covariance is 0.
     starts : (s, k) values of all parameters, instead of those of the law.
     progress : called with starts done and starts in all.
 
     Raises
     ------
-    InputError : without runs or for something else in their place, with no more rows than free parameters or none of
-        these, for unknown parameters or windows, or starts that are not finite.
-    RunError : if no start leads anywhere finite.
+    InputError : without runs or for something else in their place, with no more rows than free parameters, for
+        unknown parameters or windows, or starts that are not finite.
+    RunError : if no start leads anywhere finite, or the law is not finite at parameters that are all given.
 
     Source: theory, section 7.6.
     """
@@ -91,12 +92,18 @@ def fit(
     coordinates = Coordinates(law, law.centres(data.prepared), held)
     total = sum(len(one) for one in data.losses)
     free = int(coordinates.free.sum())
-    if not free:
-        raise InputError(f"fixed names all parameters of {law.name}; leave at least one to fit, or evaluate the law")
+    if not free and starts is not None:
+        raise InputError(f"starts are for a descent, and fixed names all parameters of {law.name}; leave them out")
     if total <= free:
         raise InputError(f"runs hold {total} rows but the law has {free} free parameters; give more rows")
-    begin = law.starts(data.prepared, data.losses) if starts is None else _checked_starts(starts, len(law.parameters))
-    best, share, others = _multistart(law, begin, data, coordinates, huber, progress)
+    if free:
+        begin = (
+            law.starts(data.prepared, data.losses) if starts is None else _checked_starts(starts, len(law.parameters))
+        )
+        best, share, others = _multistart(law, begin, data, coordinates, huber, progress)
+    else:
+        begin = coordinates.fixed[None]
+        best, share, others = _evaluated(law, coordinates.fixed, data, huber), 1.0, []
     found = spread(law, best.values, data, coordinates, huber)
     records = tuple(
         _record(name, run, steps, losses, law.evaluate(best.values, one, gradient=False)[0])
@@ -121,6 +128,15 @@ def fit(
     for note in result.notes():
         warnings.warn(note, FitWarning, stacklevel=2)
     return result
+
+
+def _evaluated(law: Law[Any], values: np.ndarray, data: Data, delta: float) -> Minimum:
+    """The law at parameters that are all given, as the end of a descent that went nowhere."""
+    with np.errstate(all="ignore"):
+        losses = np.concatenate([law.evaluate(values, one, gradient=False)[0] for one in data.prepared])
+    if not (np.isfinite(losses) & (losses > 0.0)).all():
+        raise RunError(f"{law.name} has losses that are not above 0 at the given parameters; check them and the lr")
+    return Minimum(values, float(rho(residuals(law, values, data), delta).sum()), 1, True)
 
 
 def _multistart(

@@ -13,7 +13,7 @@ from rfsim.surrogates.changes import learning_rate, lr_drops, moving_clock, obse
 from rfsim.surrogates.laws import Alternative, Parameter, register
 from rfsim.surrogates.sums import Terms, terms
 
-_LEAST_LR = 1e-60  # stands for an lr of 0, whose power -gamma would be infinite
+_LEAST_LR = 1e-60  # stands for an lr of 0 at gamma = 0, where only the slope in gamma sees it
 _START_LAG = (0.1, 0.01, 0.001, 1e-4, 0.03, 0.003)  # lag at which a fall has acted, over the longest clock
 _START_BETA = (0.6, 0.6, 0.6, 0.6, 0.2, 1.5)
 _START_GAMMA = (0.6, 0.6, 0.6, 0.6, 0.3, 0.9)
@@ -21,10 +21,16 @@ _START_ALPHA = (0.5, 0.5, 0.5, 0.5, 0.3, 0.8)
 
 
 class Falls(NamedTuple):
-    """A run for this law: log of the clock at the observations (m,), and the falls of its lr as terms."""
+    """A run for this law: log of the clock at the observations (m,), and the falls of its lr as terms.
+
+    memory : the falls to a positive lr. all_falls : those to lr 0 too, for gamma = 0 alone.
+    at_once : (m,) sum of the falls to lr 0 after which the clock has moved; their bracket is 1 at every gamma > 0.
+    """
 
     log_clock: np.ndarray
     memory: Terms
+    all_falls: Terms
+    at_once: np.ndarray
 
 
 @register
@@ -39,7 +45,8 @@ class MultiPower:
     gamma is fitted in [0, 1]. At 0 a fall acts over a stretch of the clock S, at 1 over a number of updates; above 1 a
     fall to an ever smaller lr would act ever faster, in updates, and one to lr 0 at once.
 
-    At an update whose lr is 0 the bracket is 1 as soon as the clock has moved since, its limit, and 0 before.
+    At an update whose lr is 0 the bracket is 1 as soon as the clock has moved since, its limit, and 0 before. At
+    gamma = 0 no fall depends on the lr that it leads to, and one to 0 acts as any other.
 
     Options
     -------
@@ -104,14 +111,20 @@ class MultiPower:
         seen = moving_clock(clock[steps], run)
         drop = lr_drops(lr, warmup=self.warmup_in_memory)
         log_lr = np.log(np.maximum(lr, _LEAST_LR))
-        return Falls(np.log(seen), terms(seen, steps, clock[:-1], drop, log_lr, nodes=self.nodes))
+        resting = np.where(lr > 0.0, 0.0, drop)
+        memory = terms(seen, steps, clock[:-1], drop - resting, log_lr, nodes=self.nodes)
+        if not resting.any():
+            return Falls(np.log(seen), memory, memory, np.zeros(len(seen)))
+        passed = np.minimum(steps, np.searchsorted(clock[:-1], seen))  # updates since which the clock has moved
+        every = terms(seen, steps, clock[:-1], drop, log_lr, nodes=self.nodes)
+        return Falls(np.log(seen), memory, every, np.cumsum(np.append(0.0, resting))[passed])
 
     def evaluate(
         self, values: np.ndarray, prepared: Falls, *, gradient: bool = True
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Loss (m,) and gradient (m, 7)."""
         l_0, a, alpha, b, c, beta, gamma = values
-        memory = prepared.memory
+        memory, at_once = (prepared.memory, prepared.at_once) if gamma > 0.0 else (prepared.all_falls, 0.0)
         power = np.exp(-alpha * prepared.log_clock)
         rate = c * np.exp(-gamma * memory.extra)
 
@@ -129,6 +142,7 @@ class MultiPower:
             return [*found, left * log, scaled, scaled * memory.extra[node]]
 
         sums = memory.totals(brackets)
+        sums[0] += at_once
         loss = l_0 + a * power - b * sums[0]
         if not gradient:
             return loss, None
@@ -165,7 +179,4 @@ class MultiPower:
         """Mean log lr of the falls, by their weight."""
         weight = np.concatenate([np.abs(one.memory.weight) for one in prepared])
         extra = np.concatenate([one.memory.extra[one.memory.node] for one in prepared])
-        keep = extra > np.log(_LEAST_LR) + 1.0
-        if not keep.any() or not weight[keep].sum() > 0.0:
-            return 0.0
-        return float(np.average(extra[keep], weights=weight[keep]))
+        return float(np.average(extra, weights=weight)) if weight.sum() > 0.0 else 0.0

@@ -248,6 +248,8 @@ class FitResult:
     def notes(self) -> list[str]:
         """What a reader has to know before trusting the numbers, one line each."""
         told = []
+        if len(self.fixed) == len(self.values):
+            told.append(f"{self.law.name}: all parameters were given; evaluated, not fitted, without an uncertainty")
         if not self.converged:
             told.append(
                 f"{self.law.name}: the descent ran into its limit of evaluations; the optimum is not settled, and "
@@ -381,4 +383,6 @@ class FitResult:
     def _rows(self, wanted: str) -> Data:
         if self.data is None:
             raise InputError(f"{wanted} need the fitted runs, which a fit file does not hold; fit the logs again")
+        if len(self.fixed) == len(self.values):
+            raise InputError(f"{wanted} need a free parameter of {self.law.name}, and all were given; fix fewer")
         return self.data
