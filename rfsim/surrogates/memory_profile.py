@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -10,10 +10,12 @@ from rfsim.checks import FloatArray, InputError, finite_number, finite_vector, r
 from rfsim.logs import Run
 from rfsim.surrogates.fitting import HUBER, fit, windowed
 from rfsim.surrogates.laws import Law, parameter_names
-from rfsim.surrogates.objective import Coordinates, Data, descend
+from rfsim.surrogates.objective import Coordinates, Data, descend, residuals
+from rfsim.surrogates.objective import huber as huber_loss
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult
 from rfsim.surrogates.uncertainty import Interval, checked_level, student_width
+from rfsim.surrogates.valleys import Valley, crossing, valley
 
 GRID = tuple(np.geomspace(0.4, 2.5, 17).tolist())
 """Default values of q_K, symmetric about 1, in steps of 12 %."""
@@ -22,29 +24,6 @@ _MEMORY = ("q_K", "a_2")  # what laws call the exponent of their kernel
 _WIDER = 10.0  # descents pass through this multiple of Huber's width
 _SAME = 1e-4  # least squares closer than this, relative, lie in one basin
 _BEATEN = 1e-4  # a grid point below the free fit by this share means that the free fit missed the optimum
-
-
-class Valley(NamedTuple):
-    """The minimum of an error curve over q_K.
-
-    q_memory : of the minimum: vertex of the parabola through the squared errors of the lowest point and its two
-        neighbours, in log q_K; at an end of the grid that end.
-    error : lowest error on the grid, in loss.
-    low, high : where the error exceeds `factor` times its lowest, linearly interpolated in log q_K, the minimum being
-        inside in any case; the end of the grid on an open side.
-    open_low, open_high : the error does not exceed it on that side of the grid.
-    at_end : the lowest point is an end of the grid, so the minimum may lie beyond.
-    coarse : both neighbours of the lowest point exceed `factor` times it, so the width is a guess.
-    """
-
-    q_memory: float
-    error: float
-    low: float
-    high: float
-    open_low: bool
-    open_high: bool
-    at_end: bool
-    coarse: bool
 
 
 @dataclass(frozen=True)
@@ -60,8 +39,9 @@ class MemoryProfile:
     fit_error, held_out_error : (g,) mean over runs of their root mean square error, in loss.
     fit_error_by_run, held_out_error_by_run : (g, runs). fit_names, held_out_names : of the runs.
     fit, held_out : the minima of the two error curves.
-    interval : values of q_K that the deviance does not reject at `level`, the free fit among them; on a side on which
-        it rejects none, up to the end of the grid (or the free fit, if that lies beyond).
+    interval : hull of the values of q_K that the deviance does not reject at `level`, the free fit among them, and its
+        rival optimum if it has one; on a side on which it rejects none, up to the end of the grid (or the free fit, if
+        that lies beyond). The deviance at the values held tells what inside is rejected.
     open_low, open_high : whether the interval is open on that side.
     free : the fit with q_K free. factor, level : as given. name : of the exponent in the law.
     """
@@ -102,14 +82,14 @@ class MemoryProfile:
     def notes(self) -> list[str]:
         """What a reader has to know before trusting the numbers, one line each."""
         told = []
-        for curve, valley in (("fitted", self.fit), ("held-out", self.held_out)):
+        for curve, one in (("fitted", self.fit), ("held-out", self.held_out)):
             ends = f"{self.q_memory[0]:g} to {self.q_memory[-1]:g}"
-            if valley.at_end:
+            if one.at_end:
                 told.append(f"the {curve} error is lowest at an end of the grid {ends}; extend the grid")
-            elif valley.coarse:
+            elif one.coarse:
                 told.append(f"the valley of the {curve} error is narrower than the grid; give more values around it")
-            elif valley.open_low or valley.open_high:
-                side = "both sides" if valley.open_low and valley.open_high else "below" if valley.open_low else "above"
+            elif one.open_low or one.open_high:
+                side = "both sides" if one.open_low and one.open_high else "below" if one.open_low else "above"
                 told.append(
                     f"the {curve} error stays within a factor {self.factor:g} of its minimum up to the end of the grid "
                     f"({side}): {self.name} is weakly determined"
@@ -127,11 +107,11 @@ class MemoryProfile:
             f"{q:8.4g}  {a:7.4f}  {b:12.4f}  {d:8.3g}"
             for q, a, b, d in zip(self.q_memory, fitted, held_out, self.deviance, strict=True)
         ]
-        for curve, valley in (("fitted", self.fit), ("held-out", self.held_out)):
-            low, high = "<" * valley.open_low, ">" * valley.open_high
+        for curve, one in (("fitted", self.fit), ("held-out", self.held_out)):
+            low, high = "<" * one.open_low, ">" * one.open_high
             lines.append(
-                f"{curve} runs: lowest error {valley.error:.4g} at {self.name} {valley.q_memory:.4g}, within a factor "
-                f"{self.factor:g} from {low}{valley.low:.4g} to {high}{valley.high:.4g}"
+                f"{curve} runs: lowest error {one.error:.4g} at {self.name} {one.q_memory:.4g}, within a factor "
+                f"{self.factor:g} from {low}{one.low:.4g} to {high}{one.high:.4g}"
             )
         low, high = "<" * self.open_low, ">" * self.open_high
         lines.append(
@@ -157,8 +137,9 @@ def memory_profile(
 ) -> MemoryProfile:
     """Hold the memory exponent on a grid, refit the other parameters on the fitted runs, predict the held-out runs.
 
-    Each refit starts from its neighbour, outwards from the free fit and back again; where the two ways lead to
-    different optima the better one is kept. The held-out runs are never fitted.
+    Each refit starts from its neighbour, outwards from the free fit and back again, and once more so from its rival
+    optimum if it has one; where the ways lead to different optima the best one is kept. The held-out runs are never
+    fitted.
 
     Parameters
     ----------
@@ -196,7 +177,12 @@ def memory_profile(
     errors = [np.array([_errors(law, one, rows) for one in values]) for rows in (data, unseen)]
     lowest = min(float(objective.min()), best.objective)
     deviance = best.spread.scale * np.maximum(objective - lowest, 0.0)
-    interval, opened = _not_rejected(grid, deviance, best, name, lowest, student_width(level, best.spread.rows))
+    optima = [(best.params[name], best.objective)]
+    if best.rival is not None:
+        height = float(np.sum(huber_loss(residuals(law, best.rival, data), best.huber)))
+        optima.append((float(best.rival[parameter_names(law).index(name)]), height))
+    points = [(here, best.spread.scale * max(height - lowest, 0.0)) for here, height in optima]
+    interval, opened = _not_rejected(grid, deviance, points, student_width(level, best.spread.rows))
     return MemoryProfile(
         q_memory=grid,
         values=values,
@@ -218,64 +204,52 @@ def memory_profile(
     )
 
 
-def valley(q_memory: FloatArray, error: FloatArray, factor: float) -> Valley:
-    """Minimum of an error curve (g,) over values (g,) of q_K, and its width: see `Valley`."""
-    x, low = np.log(q_memory), int(np.argmin(error))
-    at_end = low in (0, len(x) - 1)
-    place = x[low]
-    if not at_end:
-        left, right = x[low - 1] - x[low], x[low + 1] - x[low]
-        rise_left, rise_right = error[low - 1] ** 2 - error[low] ** 2, error[low + 1] ** 2 - error[low] ** 2
-        curvature = (rise_right / right - rise_left / left) / (right - left)
-        if curvature > 0.0:
-            place = x[low] - 0.5 * (rise_right / right - curvature * right) / curvature
-    level = factor * error[low]
-    below, open_low = _crossing(x[low::-1], error[low::-1], level)
-    above, open_high = _crossing(x[low:], error[low:], level)
-    ends = np.exp([place, min(place, below), max(place, above)]).tolist()
-    coarse = not at_end and bool(min(error[low - 1], error[low + 1]) > level)
-    return Valley(ends[0], float(error[low]), ends[1], ends[2], open_low, open_high, at_end, coarse)
-
-
-def _crossing(x: FloatArray, height: FloatArray, level: float) -> tuple[float, bool]:
-    """Where a curve that begins below `level` first exceeds it, and whether it does not."""
-    over = np.flatnonzero(height > level)
-    if not over.size:
-        return float(x[-1]), True
-    after = int(over[0])
-    share = (level - height[after - 1]) / (height[after] - height[after - 1])
-    return float(x[after - 1] + share * (x[after] - x[after - 1])), False
-
-
 def _not_rejected(
-    grid: FloatArray, deviance: FloatArray, best: FitResult, name: str, lowest: float, target: float
+    grid: FloatArray, deviance: FloatArray, ends: Sequence[tuple[float, float]], target: float
 ) -> tuple[Interval, tuple[bool, bool]]:
-    """Interval in which sqrt(deviance) stays below its quantile, with the free fit as a point of the curve."""
-    here = best.params[name]
-    keep = grid != here
-    x = np.append(np.log(grid[keep]), np.log(here))
-    root = np.sqrt(np.append(deviance[keep], best.spread.scale * max(best.objective - lowest, 0.0)))
-    order = np.argsort(x)
-    x, root = x[order], root[order]
-    middle = int(np.argmin(root))
-    below, open_low = _crossing(x[middle::-1], root[middle::-1], target)
-    above, open_high = _crossing(x[middle:], root[middle:], target)
+    """Outermost crossings of sqrt(deviance) and its quantile; `ends` are (q_K, deviance) of the optima, points, too."""
+    curve = dict(zip(np.log(grid).tolist(), deviance.tolist(), strict=True))
+    curve.update({float(np.log(here)): height for here, height in ends})
+    x = np.array(sorted(curve))
+    root = np.sqrt([curve[one] for one in x.tolist()])
+    inside = np.flatnonzero(root <= target)
+    below, open_low = crossing(x[inside[0] :: -1], root[inside[0] :: -1], target)
+    above, open_high = crossing(x[inside[-1] :], root[inside[-1] :], target)
     return Interval(float(np.exp(below)), float(np.exp(above))), (open_low, open_high)
 
 
 def _refits(
     best: FitResult, data: Data, name: str, grid: FloatArray, progress: Callable[[int, int], None] | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Parameters (g, k) and objective (g,) with the exponent held at every value of the grid."""
+    """Parameters (g, k) and objective (g,) with the exponent held at every value of the grid, of the better sweep."""
+    begins = [best.values] if best.rival is None else [best.values, best.rival]
+    done, total = 0, len(begins) * (2 * len(grid) - 1)
+
+    def told() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    swept = [_sweep(begin, best, data, name, grid, told) for begin in begins]
+    objective = np.stack([one for _, one in swept])
+    lowest, every = np.argmin(objective, axis=0), np.arange(len(grid))
+    return np.stack([values for values, _ in swept])[lowest, every], objective[lowest, every]
+
+
+def _sweep(
+    begin: FloatArray, best: FitResult, data: Data, name: str, grid: FloatArray, told: Callable[[], None]
+) -> tuple[FloatArray, FloatArray]:
+    """Parameters (g, k) and objective (g,) of refits outwards from the parameters `begin` (k,) and back."""
     law, centres = best.law, best.law.centres(data.prepared)
     place = parameter_names(law).index(name)
-    middle = int(np.argmin(np.abs(np.log(grid / best.values[place]))))
-    values, objective = np.tile(best.values, (len(grid), 1)), np.full(len(grid), np.inf)
+    middle = int(np.argmin(np.abs(np.log(grid / begin[place]))))
+    values, objective = np.tile(begin, (len(grid), 1)), np.full(len(grid), np.inf)
     level = np.full(len(grid), np.nan)
     outwards = [(i, max(i - 1, middle)) for i in range(middle, len(grid))]
     outwards += [(i, i + 1) for i in range(middle - 1, -1, -1)]
     back = [(i, i + 1) for i in range(len(grid) - 2, middle - 1, -1)] + [(i, i - 1) for i in range(1, middle + 1)]
-    for number, (here, neighbour) in enumerate([*outwards, *back]):
+    for here, neighbour in [*outwards, *back]:
         held = Coordinates(law, centres, {**best.fixed, name: float(grid[here])})
         start = values[neighbour].copy()
         start[place] = grid[here]
@@ -284,8 +258,7 @@ def _refits(
             end = descend(law, start, data, held, deltas=(_WIDER * best.huber, best.huber), tolerance=1e-9)
             if end.objective < objective[here]:
                 values[here], objective[here], level[here] = end.values, end.objective, found
-        if progress is not None:
-            progress(number + 1, len(outwards) + len(back))
+        told()
     return values, objective
 
 
