@@ -98,8 +98,9 @@ def caption(data: dict[str, Any]) -> str:
         f"{' and '.join(FITTED)} (exact dynamics at infinite width, {made['steps']} steps, one row in "
         f"{made['every']}, noise {made['noise']:g}), on these runs and on {' and '.join(PREDICTED)}, which are only "
         f"predicted; each curve over its own minimum. Crosses: minima; bars: where the error stays within a factor "
-        f"{data['factor']:g} of it; shaded: interval of the deviance; vertical line: logarithmic slope of the true "
-        f"kernel over the lags of the run; dotted: another optimum that is not rejected. {' '.join(told)}"
+        f"{data['factor']:g} of it; shaded: interval of the deviance, from one valley to the other where two are not "
+        f"rejected; vertical line: logarithmic slope of the true kernel over the lags of the run; dotted: another "
+        f"optimum that is not rejected. What the form of the law misses is not part of the interval. {' '.join(told)}"
     )
 
 
