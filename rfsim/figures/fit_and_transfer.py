@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from rfsim.checks import one_of
 from rfsim.continuum import memory_profile
-from rfsim.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, canvas, numbers, panel, styled
+from rfsim.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION, canvas, numbers, panel, remarks, styled
 from rfsim.logs import Run
 from rfsim.measure import fit_exponent
 from rfsim.problems import power_law
@@ -24,7 +24,8 @@ from rfsim.surrogates.transfer import transfer
 title = "From the logs of two schedules to the loss of two others"
 alt = (
     "Two columns. Left, losses of constant lr and 8-1-1 with the fitted law through them; right, losses of WSD and "
-    "cosine with the law's predictions and their bands. Residuals below scatter about zero within the bands."
+    "cosine with the law's predictions and their bands. Residuals below scatter about zero within the bands, which for "
+    "cosine reach far to one side, over the prediction of another optimum that is not rejected."
 )
 
 POINTS: dict[str, dict[str, Any]] = {
@@ -36,7 +37,9 @@ POINTS: dict[str, dict[str, Any]] = {
 FITTED, PREDICTED = ("constant", "8-1-1"), ("WSD", "cosine")
 _COLOURS = {"8-1-1": BLUE, "constant": ORANGE, "WSD": GREEN, "cosine": VERMILION}
 _LEVEL = 0.95
+_DASHES = (0, (4, 2))
 _MARGIN = 0.05  # of the largest intrinsic time: what the loss panels leave out at the start, where the loss is steep
+_JUMP = 0.01  # of the peak: a larger change of the lr from one step to the next is drawn as such
 _LR_FOOT, _LR_HEIGHT = 0.03, 0.2  # of the panel
 
 
@@ -84,7 +87,7 @@ class Experiment(NamedTuple):
 def experiment(name: str, scale: str) -> Experiment:
     """Logs at a point of `POINTS`, each with noise of its own, and the forcing-memory law fitted to two of them.
 
-    Figures of one process share it. How many starts agree is told in the captions.
+    Figures of one process share it. What the fit warns of is told in the captions.
     """
     point, made = POINTS[name], settings(scale)
     spectrum = source(point, made["noise_var"])
@@ -124,7 +127,10 @@ def compute(scale: str) -> dict[str, Any]:
             "predicted": predicted.loss,
             "low": predicted.low,
             "high": predicted.high,
-            "lr": np.asarray(run.schedule.lr)[run.step.astype(int) - 1],
+            "rival": None
+            if result.rival is None
+            else result.law.evaluate(result.rival, result.law.prepare(run), gradient=False)[0],
+            **_shape(run),
             "rmse": record.rmse,
             "noise_floor": record.noise_floor,
             "coverage": record.coverage,
@@ -140,10 +146,19 @@ def compute(scale: str) -> dict[str, Any]:
         "starts": result.starts,
         "kernel_slope": slope,
         "lags": lags,
+        "notes": result.notes(),
         "point": point,
         "settings": settings(scale),
         "level": _LEVEL,
     }
+
+
+def _shape(run: Run) -> dict[str, np.ndarray]:
+    """Steps (m,) and their lr with which the schedule can be drawn: those of the rows and both ends of every jump."""
+    lr = np.asarray(run.schedule.lr)
+    jumps = np.flatnonzero(np.abs(np.diff(lr)) > _JUMP * lr.max())
+    at = np.unique(np.concatenate([[0], run.step.astype(int) - 1, jumps, jumps + 1]))
+    return {"lr_step": at + 1, "lr": lr[at]}
 
 
 def caption(data: dict[str, Any]) -> str:
@@ -159,6 +174,7 @@ def caption(data: dict[str, Any]) -> str:
     )
     covered = ", ".join(f"{runs[name]['coverage']:.0%} ({name})" for name in PREDICTED)
     q, error = data["params"], data["stderr"]
+    over = ", over both optima; dashed: the other one" if _other(data) else ""
     return (
         f"Logs made of exact risks (alpha {point['alpha']:g}, beta {point['beta']:g}, ambient dimension "
         f"{point['ambient']}, infinite width, lr {point['lr']:g}, batch {point['batch']}, sigma^2 = "
@@ -166,13 +182,18 @@ def caption(data: dict[str, Any]) -> str:
         f"{made['irreducible']:g}, with log-normal noise {made['noise']:g}. "
         f"The forcing-memory law is fitted to constant lr and 8-1-1 (a) and predicts WSD and cosine (b) without "
         f"refitting; thin lines below the losses: lr over its peak. (c, d) Predicted minus logged loss as dots, minus "
-        f"exact loss as lines; shaded: {data['level']:.0%} band for a logged loss. Rmse in 1e-4: "
+        f"exact loss as lines; shaded: {data['level']:.0%} band for a logged loss{over}. Rmse in 1e-4: "
         f"{', '.join(told.values())}. The predictions leave the exact excess loss, in shares of it, {off}; the bands "
         f"hold {covered} of the logged rows. Fitted q_F {q['q_F']:.3f} +- {error['q_F']:.2g}, q_K {q['q_K']:.3f} +- "
         f"{error['q_K']:.2g}; the true kernel falls with exponent {data['kernel_slope']:.3f} over lags "
         f"{data['lags'][0]:g} to {data['lags'][1]:g}. {data['share']:.0%} of {data['starts']} starts reach this "
-        f"optimum."
+        f"optimum.{remarks(data['notes'])}"
     )
+
+
+def _other(data: dict[str, Any]) -> bool:
+    """Whether the fit has another optimum that is not rejected."""
+    return any(run["rival"] is not None for run in data["runs"].values())
 
 
 @styled
@@ -183,14 +204,16 @@ def draw(data: dict[str, Any]) -> Figure:
     start = _MARGIN * data["settings"]["steps"]
     shown = np.concatenate([numbers(run["logged"])[numbers(run["step"]) >= start] for run in runs.values()])
     bottom, top = float(shown.min()), float(shown.max())
-    largest = 1e3 * max(_reach(run, start) for run in runs.values())
     for column, (names, told) in enumerate(((FITTED, "fitted"), (PREDICTED, "predicted, not fitted"))):
         upper, lower = axes[:, column]
         for name in names:
             _draw_losses(upper, name, runs[name], data["point"]["lr"])
             _draw_residuals(lower, name, runs[name])
         upper.plot([], [], ls="none", marker=".", color=GREY, label="logged loss")
-        upper.plot([], [], color=BLACK, label="law")
+        upper.plot([], [], color=GREY, lw=1.4, label="law")
+        upper.fill_between([], [], [], color=(GREY, 0.25), lw=0, label=f"{data['level']:.0%} band")
+        if _other(data):
+            upper.plot([], [], color=GREY, ls=_DASHES, lw=1.1, label="other optimum")
         upper.set(ylim=(bottom - 0.45 * (top - bottom), top), xlabel="step", ylabel="loss")
         upper.tick_params(labelbottom=True)
         upper.text(
@@ -205,16 +228,18 @@ def draw(data: dict[str, Any]) -> Figure:
         upper.legend(loc="upper right", ncols=2)
         panel(upper, "ab"[column], told)
         lower.axhline(0.0, color=BLACK, lw=0.8)
-        lower.set(xlabel="step", ylabel=r"law - logged  ($10^{-3}$)", ylim=(-1.1 * largest, 1.1 * largest))
-        panel(lower, "cd"[column], "residuals")
+        ends = np.array([_reach(runs[name], start) for name in names])
+        margin = 0.05 * float(np.ptp(ends))
+        lower.set(xlabel="step", ylabel=r"difference ($10^{-3}$)", ylim=(ends.min() - margin, ends.max() + margin))
+        panel(lower, "cd"[column], "dots: law - logged; lines: law - exact; shaded: band")
     return figure
 
 
-def _reach(run: dict[str, Any], start: float) -> float:
-    """Largest distance from the prediction that is shown: of band and logged rows from `start` on."""
+def _reach(run: dict[str, Any], start: float) -> tuple[float, float]:
+    """Lowest and highest residual that is shown, in 1e-3: of band and logged rows from `start` on."""
     late = numbers(run["step"]) >= start
-    away = [numbers(run[key])[late] - numbers(run["predicted"])[late] for key in ("low", "high", "logged")]
-    return float(np.abs(away).max())
+    away = [1e3 * (numbers(run["predicted"]) - numbers(run[key]))[late] for key in ("low", "high", "logged")]
+    return float(np.min(away)), float(np.max(away))
 
 
 def _draw_losses(axes: Axes, name: str, run: dict[str, Any], peak: float) -> None:
@@ -222,14 +247,18 @@ def _draw_losses(axes: Axes, name: str, run: dict[str, Any], peak: float) -> Non
     axes.plot(step, numbers(run["logged"]), ".", ms=4, color=(colour, 0.45), mew=0)
     axes.fill_between(step, numbers(run["low"]), numbers(run["high"]), color=(colour, 0.25), lw=0)
     axes.plot(step, numbers(run["predicted"]), color=colour, lw=1.4, label=name)
+    if run["rival"] is not None:
+        axes.plot(step, numbers(run["rival"]), color=colour, ls=_DASHES, lw=1.1)
     height = _LR_FOOT + _LR_HEIGHT * numbers(run["lr"]) / peak
-    axes.plot(step, height, color=colour, lw=1.0, transform=axes.get_xaxis_transform())
+    axes.plot(numbers(run["lr_step"]), height, color=colour, lw=1.0, transform=axes.get_xaxis_transform())
 
 
 def _draw_residuals(axes: Axes, name: str, run: dict[str, Any]) -> None:
     step, colour = numbers(run["step"]), _COLOURS[name]
     predicted = numbers(run["predicted"])
-    low, high = (1e3 * (numbers(run[end]) - predicted) for end in ("low", "high"))
+    low, high = (1e3 * (predicted - numbers(run[end])) for end in ("high", "low"))
     axes.fill_between(step, low, high, color=(colour, 0.2), lw=0)
     axes.plot(step, 1e3 * (predicted - numbers(run["logged"])), ".", ms=4, color=(colour, 0.6), mew=0)
     axes.plot(step, 1e3 * (predicted - numbers(run["exact"])), color=colour, lw=1.2)
+    if run["rival"] is not None:
+        axes.plot(step, 1e3 * (predicted - numbers(run["rival"])), color=colour, ls=_DASHES, lw=1.1)

@@ -10,14 +10,15 @@ from matplotlib.lines import Line2D
 from rfsim.exponents import forcing_exponent, memory_exponent
 from rfsim.figures.fit_and_transfer import FITTED, POINTS, experiment, kernel_slope, settings
 from rfsim.figures.regime_map import response_regions
-from rfsim.figures.style import BLACK, REGIME_COLOURS, VERMILION, canvas, numbers, panel, styled
+from rfsim.figures.style import BLACK, REGIME_COLOURS, VERMILION, canvas, numbers, panel, remarks, styled
 from rfsim.regimes import regime
 from rfsim.surrogates.placement import placement
 
 title = "Where fitted exponents lie on the regime map"
 alt = (
     "Map of forcing against memory exponent with six regimes, and two enlargements. The fitted long-memory and "
-    "integrable-memory points lie in the regimes of the true exponents, with small confidence ellipses."
+    "integrable-memory points lie in the regimes of the true exponents, with small confidence ellipses; "
+    "another optimum of the long-memory fit, not rejected, lies in another regime."
 )
 
 _LEVEL = 0.95
@@ -32,6 +33,7 @@ _NAMES = {
 }
 _MARKS: dict[str, dict[str, Any]] = {
     "fitted": {"marker": "x", "ms": 8, "mec": VERMILION, "mew": 2.0, "ls": "none"},
+    "rival": {"marker": "D", "ms": 7, "mfc": "white", "mec": VERMILION, "mew": 1.4, "ls": "none"},
     "limit": {"marker": "o", "ms": 9, "mfc": "white", "mec": BLACK, "mew": 1.2, "ls": "none"},
 }
 
@@ -67,7 +69,8 @@ def _placed(name: str, scale: str) -> dict[str, Any]:
         "stderr": found.stderr,
         "probabilities": found.probabilities,
         "contour": found.contour(_LEVEL),
-        "remarks": found.remarks,
+        "rival": None if found.rival is None else found.rival._asdict(),
+        "remarks": [*result.notes(), *found.remarks],
     }
 
 
@@ -79,8 +82,9 @@ def caption(data: dict[str, Any]) -> str:
         f"Exponents of the forcing-memory law fitted to {' and '.join(FITTED)} (exact dynamics at infinite width, "
         f"{made['steps']} steps, one row in {made['every']}, noise {made['noise']:g}) on the map of response "
         f"exponents, and both points enlarged. Crosses: fitted, with the joint {data['level']:.0%} region of noise and "
-        f"scatter; rings: exponents in the limit of long times; bars: q_K of the true kernel over the lags of the run. "
-        f"What the form of the law misses is not part of the regions. {told}"
+        f"scatter; diamonds: other optima that are not rejected, not part of the regions; rings: exponents in the "
+        f"limit of long times; bars: q_K of the true kernel over the lags of the run. What the form of the law misses "
+        f"is not part of the regions. {told}"
     )
 
 
@@ -91,7 +95,7 @@ def _words(name: str, one: dict[str, Any]) -> str:
         f"{name} (alpha {one['alpha']:g}, beta {one['beta']:g}, lr {one['lr']:g}, batch {one['batch']}): fitted q_F "
         f"{q_forcing:.3f} +- {error_f:.2g}, q_K {q_memory:.3f} +- {error_k:.2g}; true {true[0]:.3f}, {true[1]:.3f}, "
         f"and {one['kernel_slope']:.3f} over lags {one['lags'][0]:g} to {one['lags'][1]:g}; label {one['label']}, true "
-        f"label {one['true_label']} with probability {share:.3f}."
+        f"label {one['true_label']} with probability {share:.3f}.{remarks(one['remarks'])}"
     )
 
 
@@ -120,10 +124,11 @@ def draw(data: dict[str, Any]) -> Figure:
         one_axes.set(xlabel=r"forcing exponent $q_F$", ylabel=r"memory exponent $q_K$")
     handles = [
         Line2D([], [], label="fitted, with confidence region", **_MARKS["fitted"]),
+        Line2D([], [], label="another optimum, not rejected", **_MARKS["rival"]),
         Line2D([], [], label="true, in the limit", **_MARKS["limit"]),
         Line2D([], [], label="true kernel over the lags of the run", color=BLACK, lw=2.0),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=3)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
 
 
@@ -142,5 +147,7 @@ def _draw_point(axes: Axes, one: dict[str, Any]) -> None:
     axes.fill(x, y, facecolor=(VERMILION, 0.3), edgecolor=VERMILION, lw=1.0)
     true = one["true"]
     axes.plot([true[0] - width, true[0] + width], [one["kernel_slope"]] * 2, color=BLACK, lw=2.0)
+    if one["rival"] is not None:
+        axes.plot(one["rival"]["q_forcing"], one["rival"]["q_memory"], **_MARKS["rival"])
     axes.plot(*true, **_MARKS["limit"])
     axes.plot(*one["fitted"], **_MARKS["fitted"])

@@ -90,6 +90,11 @@ def numbers(values: Sequence[Any]) -> np.ndarray:
     return np.array(values, dtype=np.float64)
 
 
+def remarks(lines: Sequence[str]) -> str:
+    """What a reader has to know, as the end of a caption; empty if there is nothing."""
+    return f" To be kept in mind: {'; '.join(lines)}." if lines else ""
+
+
 def span(ends: Sequence[float]) -> str:
     """An interval for a label, with powers of ten set as such."""
     return "[" + ", ".join(_power(end, r"$10^{{{}}}$") for end in ends) + "]"

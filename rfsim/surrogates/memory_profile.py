@@ -10,7 +10,8 @@ from rfsim.checks import FloatArray, InputError, finite_number, finite_vector, r
 from rfsim.logs import Run
 from rfsim.surrogates.fitting import HUBER, fit, windowed
 from rfsim.surrogates.laws import Law, law_record, parameter_names
-from rfsim.surrogates.objective import Coordinates, Data, descend
+from rfsim.surrogates.objective import Coordinates, Data, descend, residuals
+from rfsim.surrogates.objective import huber as huber_loss
 from rfsim.surrogates.projection import project
 from rfsim.surrogates.result import FitResult
 from rfsim.surrogates.uncertainty import Interval, checked_level, student_width
@@ -38,8 +39,9 @@ class MemoryProfile:
     fit_error, held_out_error : (g,) mean over runs of their root mean square error, in loss.
     fit_error_by_run, held_out_error_by_run : (g, runs). fit_names, held_out_names : of the runs.
     fit, held_out : the minima of the two error curves.
-    interval : values of q_K that the deviance does not reject at `level`, the free fit among them; on a side on which
-        it rejects none, up to the end of the grid (or the free fit, if that lies beyond).
+    interval : hull of the values of q_K that the deviance does not reject at `level`, the free fit among them, and its
+        rival optimum if it has one; on a side on which it rejects none, up to the end of the grid (or the free fit, if
+        that lies beyond). The deviance at the values held tells what inside is rejected.
     open_low, open_high : whether the interval is open on that side.
     free : the fit with q_K free. factor, level : as given. name : of the exponent in the law.
     """
@@ -135,8 +137,9 @@ def memory_profile(
 ) -> MemoryProfile:
     """Hold the memory exponent on a grid, refit the other parameters on the fitted runs, predict the held-out runs.
 
-    Each refit starts from its neighbour, outwards from the free fit and back again; where the two ways lead to
-    different optima the better one is kept. The held-out runs are never fitted.
+    Each refit starts from its neighbour, outwards from the free fit and back again, and once more so from its rival
+    optimum if it has one; where the ways lead to different optima the best one is kept. The held-out runs are never
+    fitted.
 
     Parameters
     ----------
@@ -176,7 +179,12 @@ def memory_profile(
     errors = [np.array([_errors(law, one, rows) for one in values]) for rows in (data, unseen)]
     lowest = min(float(objective.min()), best.objective)
     deviance = best.spread.scale * np.maximum(objective - lowest, 0.0)
-    interval, opened = _not_rejected(grid, deviance, best, name, lowest, student_width(level, best.spread.rows))
+    optima = [(best.params[name], best.objective)]
+    if best.rival is not None:
+        height = float(np.sum(huber_loss(residuals(law, best.rival, data), best.huber)))
+        optima.append((float(best.rival[parameter_names(law).index(name)]), height))
+    points = [(here, best.spread.scale * max(height - lowest, 0.0)) for here, height in optima]
+    interval, opened = _not_rejected(grid, deviance, points, student_width(level, best.spread.rows))
     return MemoryProfile(
         q_memory=grid,
         values=values,
@@ -199,34 +207,51 @@ def memory_profile(
 
 
 def _not_rejected(
-    grid: FloatArray, deviance: FloatArray, best: FitResult, name: str, lowest: float, target: float
+    grid: FloatArray, deviance: FloatArray, ends: Sequence[tuple[float, float]], target: float
 ) -> tuple[Interval, tuple[bool, bool]]:
-    """Interval in which sqrt(deviance) stays below its quantile, with the free fit as a point of the curve."""
-    here = best.params[name]
-    keep = grid != here
-    x = np.append(np.log(grid[keep]), np.log(here))
-    root = np.sqrt(np.append(deviance[keep], best.spread.scale * max(best.objective - lowest, 0.0)))
-    order = np.argsort(x)
-    x, root = x[order], root[order]
-    middle = int(np.argmin(root))
-    below, open_low = crossing(x[middle::-1], root[middle::-1], target)
-    above, open_high = crossing(x[middle:], root[middle:], target)
+    """Outermost crossings of sqrt(deviance) and its quantile; `ends` are (q_K, deviance) of the optima, points, too."""
+    curve = dict(zip(np.log(grid).tolist(), deviance.tolist(), strict=True))
+    curve.update({float(np.log(here)): height for here, height in ends})
+    x = np.array(sorted(curve))
+    root = np.sqrt([curve[one] for one in x.tolist()])
+    inside = np.flatnonzero(root <= target)
+    below, open_low = crossing(x[inside[0] :: -1], root[inside[0] :: -1], target)
+    above, open_high = crossing(x[inside[-1] :], root[inside[-1] :], target)
     return Interval(float(np.exp(below)), float(np.exp(above))), (open_low, open_high)
 
 
 def _refits(
     best: FitResult, data: Data, name: str, grid: FloatArray, progress: Callable[[int, int], None] | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Parameters (g, k) and objective (g,) with the exponent held at every value of the grid."""
+    """Parameters (g, k) and objective (g,) with the exponent held at every value of the grid, of the better sweep."""
+    begins = [best.values] if best.rival is None else [best.values, best.rival]
+    done, total = 0, len(begins) * (2 * len(grid) - 1)
+
+    def told() -> None:
+        nonlocal done
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    swept = [_sweep(begin, best, data, name, grid, told) for begin in begins]
+    objective = np.stack([one for _, one in swept])
+    lowest, every = np.argmin(objective, axis=0), np.arange(len(grid))
+    return np.stack([values for values, _ in swept])[lowest, every], objective[lowest, every]
+
+
+def _sweep(
+    begin: FloatArray, best: FitResult, data: Data, name: str, grid: FloatArray, told: Callable[[], None]
+) -> tuple[FloatArray, FloatArray]:
+    """Parameters (g, k) and objective (g,) of refits outwards from the parameters `begin` (k,) and back."""
     law, centres = best.law, best.law.centres(data.prepared)
     place = parameter_names(law).index(name)
-    middle = int(np.argmin(np.abs(np.log(grid / best.values[place]))))
-    values, objective = np.tile(best.values, (len(grid), 1)), np.full(len(grid), np.inf)
+    middle = int(np.argmin(np.abs(np.log(grid / begin[place]))))
+    values, objective = np.tile(begin, (len(grid), 1)), np.full(len(grid), np.inf)
     level = np.full(len(grid), np.nan)
     outwards = [(i, max(i - 1, middle)) for i in range(middle, len(grid))]
     outwards += [(i, i + 1) for i in range(middle - 1, -1, -1)]
     back = [(i, i + 1) for i in range(len(grid) - 2, middle - 1, -1)] + [(i, i - 1) for i in range(1, middle + 1)]
-    for number, (here, neighbour) in enumerate([*outwards, *back]):
+    for here, neighbour in [*outwards, *back]:
         held = Coordinates(law, centres, {**best.fixed, name: float(grid[here])})
         start = values[neighbour].copy()
         start[place] = grid[here]
@@ -235,8 +260,7 @@ def _refits(
             end = descend(law, start, data, held, deltas=(_WIDER * best.huber, best.huber), tolerance=1e-9)
             if end.objective < objective[here]:
                 values[here], objective[here], level[here] = end.values, end.objective, found
-        if progress is not None:
-            progress(number + 1, len(outwards) + len(back))
+        told()
     return values, objective
 
 

@@ -35,6 +35,14 @@ class Side(NamedTuple):
     distance: float
 
 
+class Rival(NamedTuple):
+    """Another optimum of the fit that the data do not reject: its regime and exponents."""
+
+    label: str
+    q_forcing: float
+    q_memory: float
+
+
 @dataclass(frozen=True)
 class Placement:
     """Regime of fitted exponents.
@@ -50,6 +58,7 @@ class Placement:
     boundary_unresolved : |q_K - 1| <= 0.05.
     source : "bootstrap" (its samples are the draws) or "covariance" (draws of Student's distribution on logs).
     rows : degrees of freedom of the covariance. remarks : what a reader has to know, one line each.
+    rival : another optimum that the data do not reject, or None; probabilities and covariance know nothing of it.
     """
 
     label: str
@@ -64,6 +73,7 @@ class Placement:
     source: str
     rows: float
     remarks: tuple[str, ...]
+    rival: Rival | None = None
 
     @property
     def stderr(self) -> tuple[float, float]:
@@ -104,7 +114,8 @@ def placement(result: FitResult, *, draws: int = 20000, seed: int = 0) -> Placem
 
     If the result holds bootstrap samples, at least 20, the probability of a label is its share of the samples. Else
     pairs are drawn from Student's distribution with the fit's covariance and degrees of freedom, on the logs of the
-    exponents. What is held in the fit, or lies on a bound, stays where it is.
+    exponents. What is held in the fit, or lies on a bound, stays where it is. Another optimum that the data do not
+    reject has no part in the probabilities, for lack of a weight that the data give; it is told in the remarks.
 
     Parameters
     ----------
@@ -144,6 +155,7 @@ def placement(result: FitResult, *, draws: int = 20000, seed: int = 0) -> Placem
                     covariance[i, j] = result.spread.covariance[at, other] / (centre[i] * centre[j])
         pairs = _drawn(centre, covariance, result.spread.rows, draws, seed)
     q_forcing, q_memory = float(centre[0]), float(centre[1])
+    rival = None if result.rival is None else _rival(result.rival, centre, places)
     found = regime_from_exponents(q_forcing, q_memory)
     labels = np.array(LABELS)[_cells(pairs[:, 0], pairs[:, 1])]
     sides = _sides(np.log(centre), covariance)
@@ -161,8 +173,15 @@ def placement(result: FitResult, *, draws: int = 20000, seed: int = 0) -> Placem
         boundary_unresolved=unresolved,
         source=source,
         rows=result.spread.rows,
-        remarks=_remarks(result, near, unresolved),
+        remarks=_remarks(result, near, unresolved, rival),
+        rival=rival,
     )
+
+
+def _rival(values: FloatArray, centre: FloatArray, places: list[int | None]) -> Rival:
+    """The regime of other parameters (k,); an exponent that is an option of the law stays where it is."""
+    pair = [float(centre[i] if at is None else values[at]) for i, at in enumerate(places)]
+    return Rival(regime_from_exponents(*pair).label, *pair)
 
 
 def _cells(q_forcing: FloatArray, q_memory: FloatArray) -> np.ndarray:
@@ -191,9 +210,14 @@ def _sides(centre: FloatArray, covariance: FloatArray) -> tuple[Side, ...]:
     return tuple(found)
 
 
-def _remarks(result: FitResult, near: tuple[str, ...], unresolved: bool) -> tuple[str, ...]:
+def _remarks(result: FitResult, near: tuple[str, ...], unresolved: bool, rival: Rival | None) -> tuple[str, ...]:
     told = []
     exponents = _EXPONENTS[result.law.name]
+    if rival is not None:
+        told.append(
+            f"another optimum is not rejected, at q_F {rival.q_forcing:.4g}, q_K {rival.q_memory:.4g}, in "
+            f"{rival.label}: the probabilities are those of one optimum"
+        )
     if unresolved:
         told.append(f"boundary_unresolved: q_K lies within {_UNRESOLVED:g} of 1, so LM and IM cannot be told apart")
     if near:

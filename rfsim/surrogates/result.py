@@ -41,7 +41,8 @@ class Prediction(NamedTuple):
 
     loss : the law at the fitted parameters.
     stderr : of the law's mean, from the uncertainty of the parameters.
-    low, high : band for a logged loss at `level`: uncertainty of the mean and scatter of the rows around the fit.
+    low, high : band for a logged loss at `level`: uncertainty of the mean and scatter of the rows around the fit. If
+        the fit has a rival optimum, the hull of the bands of equal width about both.
     """
 
     step: np.ndarray
@@ -62,8 +63,8 @@ class FitResult:
     objective : sum of Huber's rho of the log residuals, r^2/2 within `huber`, huber (|r| - huber/2) beyond.
     converged : False if the descent to the optimum ran into its limit of evaluations.
     window, fixed : rows used and parameters held. starts, share : number of starts and share that reach the optimum.
-    rival : (k,) parameters of another optimum that the data do not reject at 95 %, or None: intervals and bands are
-        about the best optimum alone.
+    rival : (k,) parameters of another optimum that the data do not reject at 95 %, or None. Bands and profile
+        intervals reach over it; standard errors and Wald intervals are about the best optimum alone.
     runs : what was fitted, run by run. samples : (b, k) parameters of a block bootstrap, or None.
     alternatives : other forms of the law on the same rows, or None: see `with_alternatives`.
     data, sources : prepared rows and the runs they are of, for refits; None after reading a fit file.
@@ -164,7 +165,9 @@ class FitResult:
             }
         data = self._rows("profile intervals")
         return {
-            name: profile_interval(self.law, name, self.values, data, coordinates, self.huber, self.spread, level)
+            name: profile_interval(
+                self.law, name, self.values, data, coordinates, self.huber, self.spread, level, self.rival
+            )
             for name in moving
         }
 
@@ -236,7 +239,8 @@ class FitResult:
             error = np.std(drawn, axis=0, ddof=1)
         scatter = loss * self.scatter
         half = student_width(level, self.spread.rows) * np.hypot(error, scatter)
-        return Prediction(steps, loss, error, loss - half, loss + half, level)
+        other = loss if self.rival is None else self.law.evaluate(self.rival, prepared, gradient=False)[0]
+        return Prediction(steps, loss, error, np.minimum(loss, other) - half, np.maximum(loss, other) + half, level)
 
     @property
     def scatter(self) -> float:
@@ -262,7 +266,10 @@ class FitResult:
         if self.rival is not None:
             names = laws.parameter_names(self.law)
             values = ", ".join(f"{name} {value:.4g}" for name, value in zip(names, self.rival, strict=True))
-            told.append(f"{self.law.name}: another optimum is not rejected ({values}); bands know nothing of it")
+            told.append(
+                f"{self.law.name}: another optimum is not rejected ({values}); bands and profile intervals reach over "
+                f"it, standard errors do not know of it"
+            )
         for parameter, value in zip(self.law.parameters, self.values, strict=True):
             below, above = (end - side * _EDGE * abs(end) for end, side in ((parameter.low, 1), (parameter.high, -1)))
             if not below <= value <= above:

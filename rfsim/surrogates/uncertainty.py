@@ -135,23 +135,30 @@ def profile_interval(
     delta: float,
     found: Spread,
     level: float,
+    rival: np.ndarray | None = None,
 ) -> Interval:
     """Values of one parameter that the data do not reject: deviance of the refit of all others below its quantile.
 
     The deviance is `found.scale` times the rise of the objective; its quantile is the square of Student's. Each end is
     found by following sqrt(deviance) outwards and interpolating, in at most 20 refits. An end that these do not settle,
     or whose last refit ran into the limit of its evaluations, comes with a `FitWarning`.
+
+    If another optimum, `rival` (k,), is not rejected at this level, the ends are followed from there as well, and the
+    interval is the hull: what lies between two valleys may be rejected.
     """
     place = coordinates.names.index(name)
     target = student_width(level, found.rows)
     best = float(np.sum(huber(residuals_and_slopes(law, values, data)[0], delta)))
+    begins = [(values, 0.0)]
+    if rival is not None:
+        rise = float(np.sum(huber(residuals_and_slopes(law, rival, data)[0], delta))) - best
+        begins += [(rival, height)] if (height := float(np.sqrt(max(found.scale * rise, 0.0)))) < target else []
     log = bool(coordinates.log[place])
     low, high = _reach(place, values, coordinates)
-    centre = float(np.log(values[place])) if log else float(values[place])
     width = float(np.sqrt(found.covariance[place, place])) / (values[place] if log else 1.0)
     if not width > 0.0:
         declared = float(coordinates.high[place] - coordinates.low[place])
-        width = 0.5 if log else max(abs(centre), 1e-8 * declared) * 0.1
+        width = 0.5 if log else max(abs(float(values[place])), 1e-8 * declared) * 0.1
     fixed = {one: float(coordinates.fixed[i]) for i, one in enumerate(coordinates.names) if not coordinates.free[i]}
     ends = (np.log(low) if log and low > 0.0 else low, np.log(high) if log else high)
 
@@ -173,9 +180,9 @@ def profile_interval(
             )
         return end
 
-    def side(sign: float, bound: float) -> float:
-        inside, outside = (centre, 0.0), None
-        start, step = values, width * target
+    def side(sign: float, bound: float, start: np.ndarray, begin: float) -> float:
+        centre = float(np.log(start[place])) if log else float(start[place])
+        inside, outside, step = (centre, begin), None, width * target
         at = centre + sign * step
         for _ in range(_REFITS):
             clipped = min(at, bound) if sign > 0 else max(at, bound)
@@ -196,7 +203,8 @@ def profile_interval(
                 at = inside[0] + min(max(share, 0.02), 0.98) * (outside[0] - inside[0])
         return told(at, sign, False)
 
-    bottom, top = side(-1.0, ends[0]), side(1.0, ends[1])
+    bottom = min(side(-1.0, ends[0], *begin) for begin in begins)
+    top = max(side(1.0, ends[1], *begin) for begin in begins)
     return Interval(float(np.exp(bottom)), float(np.exp(top))) if log else Interval(bottom, top)
 
 
