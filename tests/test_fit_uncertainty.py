@@ -203,7 +203,8 @@ def test_a_steep_power_of_the_clock_keeps_its_error():
 def cut(evaluations, module, monkeypatch):
     """Descents of a module stop after so many evaluations."""
     monkeypatch.setattr(
-        f"rfsim.surrogates.{module}.descend", lambda *a, **options: descend(*a, **options, evaluations=evaluations)
+        f"rfsim.surrogates.{module}.descend",
+        lambda *a, **options: descend(*a, **(options | {"evaluations": evaluations})),
     )
 
 
@@ -225,6 +226,19 @@ def test_an_optimum_that_is_not_settled_is_told_and_kept_in_the_file(monkeypatch
     assert FitResult.from_json(old).converged
     with pytest.raises(InputError, match="converged must be true or false, got 3"):
         FitResult.from_json(found.to_json().replace('"converged": false', '"converged": 3'))
+
+
+def test_the_best_end_is_followed_until_it_settles(monkeypatch):
+    """First descents that stop early change nothing: the ends near the best go on."""
+    whole = fit(Toy(), toy_runs())
+
+    def hasty(*arguments, **options):
+        return descend(*arguments, **({"evaluations": 2} | options))
+
+    monkeypatch.setattr("rfsim.surrogates.fitting.descend", hasty)
+    found = fit(Toy(), toy_runs())
+    assert found.converged
+    np.testing.assert_allclose(found.objective, whole.objective, rtol=1e-9)
 
 
 def test_resamples_that_are_not_settled_are_left_out_and_counted(monkeypatch):

@@ -311,7 +311,7 @@ def test_few_starts_that_agree_are_a_warning(monkeypatch):
     monkeypatch.setattr("rfsim.surrogates.fitting.project", stay)
     monkeypatch.setattr(
         "rfsim.surrogates.fitting.descend",
-        lambda one, start, data, map_, *, deltas: descend(one, start, data, map_, deltas=deltas, evaluations=1),
+        lambda one, start, data, map_, *, deltas, **_: descend(one, start, data, map_, deltas=deltas, evaluations=1),
     )
     starts = [TRUE * (1.0 + 0.02 * k) for k in range(3)]
     with (
