@@ -203,8 +203,9 @@ def profile_interval(
                 at = inside[0] + min(max(share, 0.02), 0.98) * (outside[0] - inside[0])
         return told(at, sign, False)
 
-    bottom = min(side(-1.0, ends[0], *begin) for begin in begins)
-    top = max(side(1.0, ends[1], *begin) for begin in begins)
+    bottom, top = side(-1.0, ends[0], *begins[0]), side(1.0, ends[1], *begins[0])
+    for begin in begins[1:]:
+        bottom, top = min(bottom, side(-1.0, ends[0], *begin)), max(top, side(1.0, ends[1], *begin))
     return Interval(float(np.exp(bottom)), float(np.exp(top))) if log else Interval(bottom, top)
 
 
