@@ -192,6 +192,9 @@ def test_the_source_that_follows_the_forcing(q_f, c, q):
 )
 @example("constant", {"clock_power": 0.5}, 4.0, 0.0, 1.0)  # small derivatives of large parts
 @example("constant", {"forcing_start": 0.3}, 3.0, 0.0, 2.0)
+@example("constant", {"forcing_start": 0.3}, 2.0, 0.0, 1.0)  # tiny cells resolve the source
+@example("cosine to 0 after a warm-up", CONVENTIONS[4], 2.0, 0.0, 1.0)  # the rate lr^-1 spikes at the end
+@example("cosine to 0 after a warm-up", CONVENTIONS[4], 0.5, 2.0, 2.0)
 def test_gradient(name, options, q_f, log_c, q):
     one = law("forcing-memory", lr_unit=0.5, batch_unit=3.0, **options)
     prepared = one.prepare(run(ROWS, np.ones(8), SCHEDULES[name]))

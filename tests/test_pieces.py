@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from rfsim.checks import InputError
 from rfsim.schedules import batch_ramp, constant, cosine, eight_one_one, linear, stages, wsd
+from rfsim.surrogates.cell_integrals import cell_integrals
 from rfsim.surrogates.pieces import pieces
 
 TOLERANCE = 2e-5
@@ -41,12 +42,17 @@ def check(found, increment, rate, tolerance=TOLERANCE):
             step += 1
         assert step > first
         assert clock[step] == pytest.approx(b, rel=1e-12)
+        top = max(g for _, g in moving[first:step])
+        bound = tolerance * largest * max(top / largest, 1e-3) ** 0.3
         area = math.fsum(d * g for d, g in moving[first:step])
         assert 0.5 * (start + end) * (b - a) == pytest.approx(area, rel=1e-9, abs=1e-13 * largest * clock[-1])
         for at in range(first, step):
             middle = 0.5 * (clock[at] + clock[at + 1])
             line = start + (end - start) * (middle - a) / (b - a)
-            assert abs(line - moving[at][1]) <= tolerance * largest * (1.0 + 1e-6) + 1e-12 * largest
+            assert abs(line - moving[at][1]) <= bound * (1.0 + 1e-6) + 1e-12 * largest
+            if step - first > 1:
+                within = abs(end - start) * moving[at][0] / (b - a)
+                assert within <= max(0.25 * top, bound) * (1.0 + 1e-6) + 1e-12 * largest
     assert step == len(moving)
 
 
@@ -92,6 +98,61 @@ def test_a_ramp_of_the_batch_is_few_pieces():
     schedule = batch_ramp(2000, 0.5, 4.0, to=64.0)
     found, increment, rate = of(schedule)
     check(found, increment, rate)
+
+
+def memory(found, at, c, q):
+    return cell_integrals(at, found.edges, found.left[:, None], found.right[:, None], c, q, gradient=False).value[:, 0]
+
+
+def literal_memory(increment, rate, at, c, q):
+    """Each step by itself, its rate times the integral of the kernel over it."""
+    total, clock = np.zeros(len(at)), 0.0
+    for d, g in zip(increment, rate, strict=True):
+        far, near = (np.maximum(at - edge, 0.0) for edge in (clock, clock + d))
+        growth = np.log1p(c * (far - near) / (1.0 + c * near))  # log of the ratio of 1 + c lag
+        total += g * (1.0 + c * near) ** (1.0 - q) * np.expm1((1.0 - q) * growth) / ((1.0 - q) * c)
+        clock += d
+    return total
+
+
+@pytest.mark.parametrize(
+    ("shape", "c", "rtol"),
+    [
+        # the batch grows a thousandfold: linearly, and by a constant factor per step; the lr falls a hundredfold
+        ("linear batch", 0.02, 1e-4),
+        ("linear batch", 0.2, 6e-4),
+        ("linear batch", 1.0, 3e-4),
+        ("exponential batch", 0.02, 5e-6),
+        ("exponential batch", 1.0, 5e-5),
+        ("exponential lr", 0.02, 1e-6),
+        ("exponential lr", 1.0, 1e-5),
+    ],
+)
+def test_the_memory_of_ramps_over_decades(shape, c, rtol):
+    n = 10_000
+    u = np.arange(n) / n
+    batch = {"linear batch": 1.0 + 999.0 * u, "exponential batch": 1000.0**u}.get(shape, np.ones(n))
+    increment = 0.01**u if shape == "exponential lr" else np.ones(n)
+    found = pieces(increment, increment / batch)
+    assert len(found.left) < 300
+    at = np.cumsum(increment)[np.linspace(n // 20, n - 1, 30).astype(int)]
+    wanted = literal_memory(increment, increment / batch, at, c, 0.9)
+    np.testing.assert_allclose(memory(found, at, c, 0.9), wanted, rtol=rtol)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_line_is_made_of_small_steps(seed):
+    """Rates over eight decades, each its own increment: tiny steps next to a large one lie on a line by accident."""
+    rate = 10.0 ** np.random.default_rng(seed).uniform(-8, 0, 30)
+    rate[-1] = 1e-3
+    rate /= rate.max()
+    at = np.cumsum(rate)
+    for c in (0.02, 1.0, 50.0):
+        wanted = literal_memory(rate, rate, at, c, 0.9)
+        # steps below 1e-3 of the largest enter with an error of 2e-6 of it, at most
+        np.testing.assert_allclose(memory(pieces(rate, rate), at, c, 0.9), wanted, rtol=1e-9, atol=2e-6 * rate.max())
+    found = pieces(rate, rate)
+    assert all(found.left[np.searchsorted(found.edges, at[rate > 1e-2] - 1e-3) - 1] == rate[rate > 1e-2])
 
 
 def test_one_step_and_two():

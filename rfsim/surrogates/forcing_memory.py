@@ -9,9 +9,10 @@ import numpy as np
 from rfsim.checks import InputError, finite_number, positive_number
 from rfsim.logs import Run
 from rfsim.schedules import intrinsic_time
+from rfsim.surrogates.cell_integrals import cell_integrals
 from rfsim.surrogates.changes import effective_rate, largest_lr, learning_rate, observed_steps
 from rfsim.surrogates.derived import Derived, kernel_tails
-from rfsim.surrogates.kernel import Integrals, kinks, memory_integrals
+from rfsim.surrogates.kernel import Integrals
 from rfsim.surrogates.laws import Alternative, Parameter, register
 from rfsim.surrogates.many_cells import ManyCells, integrals, many_cells
 from rfsim.surrogates.pieces import Pieces, pieces
@@ -20,7 +21,7 @@ PURE_POWER = 0.01
 """A `forcing_start` with which the forcing is a power of the clock from the first step on, to 1 % of the step."""
 _PER_FOLD = 24  # cells of the source per e-fold of the forcing clock
 _GAUSS = 0.5 * np.array([[1.0 - 3.0**-0.5], [1.0 + 3.0**-0.5]])  # places in a cell where its line meets the source
-_MANY = 600  # cells from which few terms per observation are quicker than all kinks before it
+_MANY = 600  # cells from which few terms per observation are quicker than all cells before it
 _START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
 _START_LAG = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.05, 0.02, 0.01)  # over the longest memory clock
 _START_Q_FORCING = (0.10, 0.20, 0.35, 0.55, 0.80, 1.2, 0.9, 0.6, 0.3)
@@ -193,7 +194,7 @@ class ForcingMemory:
         log_forcing = log_age(prepared.forcing, self.forcing_start)
         decay = np.exp(-q_f * log_forcing)
         if prepared.many is None:
-            found = _kinked(prepared, q_f, c, q, gradient=gradient)
+            found = _by_cells(prepared, q_f, c, q, gradient=gradient)
         else:
             found = integrals(prepared.many, q_f, c, q, gradient=gradient)
         value, by_q, by_c = found
@@ -259,25 +260,23 @@ def _path(
     return Path(forcing, memory, edges, log_source, rate, None)
 
 
-def _kinked(path: Path, q_f: float, c: float, q: float, *, gradient: bool) -> Integrals:
-    """Memory integrals from all kinks before each row, with the sources 1, (tau+T)^(-q_F) and its derivative."""
+def _by_cells(path: Path, q_f: float, c: float, q: float, *, gradient: bool) -> Integrals:
+    """Memory integrals from all cells before each row, with the sources 1, (tau+T)^(-q_F) and its derivative."""
     source = np.exp(-q_f * path.log_source)
     sources = [np.ones_like(source), source] + ([-path.log_source * source] if gradient else [])
-    jumps, bends = (np.stack(parts, axis=1) for parts in zip(*(_lines(path, one) for one in sources), strict=True))
+    left, right = (np.stack(ends, axis=1) for ends in zip(*(_line(path.rate * one) for one in sources), strict=True))
     order = np.argsort(path.memory, kind="stable")
-    found = memory_integrals(path.memory[order], path.edges[:-1], jumps, bends, c, q, gradient=gradient)
+    found = cell_integrals(path.memory[order], path.edges, left, right, c, q, gradient=gradient)
     back = np.argsort(order, kind="stable")
     if found.by_q is None or found.by_log_c is None:
         return Integrals(found.value[back], None, None)
     return Integrals(found.value[back], found.by_q[back], found.by_log_c[back])
 
 
-def _lines(path: Path, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Jumps and bends (n,) of the rate times a smooth source (2, n): in each cell the line through Gauss's points.
+def _line(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values (n,) at the ends of each cell of the line through the injection (2, n) at its Gauss points.
 
-    That line has the area and the first moment of the product up to the fourth power of the cell.
+    That line has the area and the first moment of the injection up to the fourth power of the cell.
     """
-    middle = 0.5 * (path.rate[0] * source[0] + path.rate[1] * source[1])
-    half = 0.5 * 3.0**0.5 * (path.rate[1] * source[1] - path.rate[0] * source[0])
-    _, jump, bend = kinks(path.edges, middle - half, middle + half)
-    return jump, bend
+    middle, half = 0.5 * (points[0] + points[1]), 0.5 * 3.0**0.5 * (points[1] - points[0])
+    return middle - half, middle + half

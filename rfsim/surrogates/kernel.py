@@ -55,7 +55,7 @@ def memory_integrals(
     E_a = (exp(a L) - 1)/a: K1 = E_a/c and K2 = (exp(L) E_a - E_(a+1))/c^2; q = 1 and q = 2 are ordinary values. Where
     c T is small those differences would lose their digits, and the power series in c x is summed instead. The rounding
     error is some 1e-15 times the sum of |jump| K1 + |bend| K2, which is far above the integral itself if g has ramps
-    that are short compared with T.
+    that are short compared with T; `rfsim.surrogates.cell_integrals` has none of that.
 
     Parameters
     ----------

@@ -7,7 +7,10 @@ import numpy as np
 from rfsim.checks import InputError, positive_number, same_length
 from rfsim.schedules import intrinsic_time
 
-_TOLERANCE = 2e-5  # largest error of a piece, over the largest rate
+_TOLERANCE = 2e-5  # largest error of a piece whose rate is the largest of all, over this rate
+_POWER = 0.3  # the error of other pieces falls with this power of their largest rate,
+_LEAST = 1e-3  # down to this share of the largest of all
+_WITHIN = 0.25  # of the largest rate of a piece of several steps: the most that it may change within one of them
 _SLIVER = 1e-13  # rates closer than this, relative, are equal
 
 
@@ -30,13 +33,15 @@ def pieces(increment: np.ndarray, rate: np.ndarray, *, tolerance: float = _TOLER
     ----------
     increment : (N,) clock increments >= 0; a step that moves no clock injects nothing and is left out.
     rate : (N,) values >= 0.
-    tolerance : a piece of several steps differs from each of them, at its middle, by at most this share of the
-        largest rate, and has their integral over the clock exactly.
+    tolerance : a piece of several steps differs from each of them, at its middle, by at most this share of the largest
+        rate of all times x^0.3, x (at least 1e-3) being the largest rate of the piece over that of all. It has their
+        integral over the clock exactly.
 
     Returns
     -------
-    Pieces. Steps of equal rate become one piece exactly; where the rate changes, halves of halves are merged into
-    straight lines as long as the tolerance allows; a jump stays a jump, and so do two of them one step apart.
+    Pieces. Steps of equal rate become one piece exactly; where the rate changes, halves of halves become straight
+    lines as long as the tolerance allows and each step is a small part of the line; a jump stays a jump, and
+    so do two of them one step apart.
 
     Raises
     ------
@@ -56,25 +61,25 @@ def pieces(increment: np.ndarray, rate: np.ndarray, *, tolerance: float = _TOLER
     runs = np.flatnonzero(np.concatenate([[True], np.abs(np.diff(value)) > _SLIVER * largest]))
     runs = np.append(runs, len(value))
     held = np.diff(runs) > 1  # a run of equal rates is a piece of its own
-    starts, stops, left, right = [runs[:-1][held]], [runs[1:][held]], [value[runs[:-1][held]]], [value[runs[:-1][held]]]
+    starts, left, right = [runs[:-1][held]], [value[runs[:-1][held]]], [value[runs[:-1][held]]]
     # the stretches between such runs: refine each by halving until a line fits
     edges = np.flatnonzero(np.diff(np.concatenate([[0], (~held).astype(np.int8), [0]])))
     first, last = runs[edges[0::2]], runs[edges[1::2]]
     middle = 0.5 * (clock[1:] + clock[:-1])
     area = np.concatenate([[0.0], np.cumsum(value * step)])
     while first.size:
-        low, high, worst = _chords(first, last, clock, middle, value, step, area)
+        low, high, worst, top, within = _chords(first, last, clock, middle, value, step, area)
         single = last - first == 1
-        apart = (last - first == 2) & (np.abs(value[last - 1] - value[first]) > tolerance * largest)  # always on a line
-        good = single | ((worst <= tolerance * largest) & ~apart)
+        bound = tolerance * largest * np.maximum(top / largest, _LEAST) ** _POWER
+        apart = (last - first == 2) & (np.abs(value[last - 1] - value[first]) > bound)  # always on a line
+        good = single | ((worst <= bound) & (within <= np.maximum(_WITHIN * top, bound)) & ~apart)
         low, high = np.where(single, value[first], low), np.where(single, value[first], high)
         starts.append(first[good])
-        stops.append(last[good])
         left.append(low[good])
         right.append(high[good])
-        again = ~good
-        half = (first[again] + last[again]) // 2
-        first, last = np.concatenate([first[again], half]), np.concatenate([half, last[again]])
+        first, last = first[~good], last[~good]
+        half = (first + last) // 2
+        first, last = np.concatenate([first, half]), np.concatenate([half, last])
     begin = np.concatenate(starts)
     order = np.argsort(begin)
     ends = np.concatenate([clock[begin[order]], clock[-1:]])
@@ -89,8 +94,11 @@ def _chords(
     value: np.ndarray,
     step: np.ndarray,
     area: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Line through the first and last step of each stretch, shifted to the stretch's area; its largest error."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Line through the first and last step of each stretch, shifted to the stretch's area: its values at both ends.
+
+    Then its largest error, the largest value of the stretch, and the most that the line changes within a step.
+    """
     length = clock[last] - clock[first]
     span = np.maximum(middle[last - 1] - middle[first], 1e-300)
     slope = np.where(last - first > 1, (value[last - 1] - value[first]) / span, 0.0)
@@ -101,8 +109,9 @@ def _chords(
     index = np.repeat(first[order] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(counts.sum())
     which = np.repeat(order, counts)
     line = low[which] + slope[which] * (middle[index] - clock[first[which]])
-    error = np.abs(line - value[index])
-    worst = np.empty(len(first))
-    worst[order] = np.maximum.reduceat(error, np.concatenate([[0], np.cumsum(counts)[:-1]]))
+    begin = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    worst, top, longest = np.empty((3, len(first)))
+    for found, each in ((worst, np.abs(line - value[index])), (top, value[index]), (longest, step[index])):
+        found[order] = np.maximum.reduceat(each, begin)
     worst = np.where((low < 0.0) | (high < 0.0), np.inf, worst)
-    return low, high, worst
+    return low, high, worst, top, np.abs(slope) * longest

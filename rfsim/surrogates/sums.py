@@ -18,6 +18,7 @@ from rfsim.surrogates.blocks import WIDEST, Level, Nodes, levels_of
 
 _TOGETHER = 2**14  # terms handled together
 _LEAF = 8  # steps that are summed as they are
+_DISTANT = 1.25  # lengths of a block from which its nodes stand for it
 _SWINGS = 5  # stretches of one length with a wide range of e from which points are grouped by e
 
 
@@ -145,7 +146,7 @@ def _chosen(
         inside = level.first[block] < count[row]
         row, block = row[inside], block[inside]
         end = points[level.last[block]]
-        least = np.maximum(end - points[level.first[block]], level.clear[block])
+        least = np.maximum(_DISTANT * (end - points[level.first[block]]), level.clear[block])
         far = (level.last[block] < count[row]) & (level.nodes[block] > 0) & (least <= at[row] - end)
         many = level.nodes[block[far]]
         found_row.append(np.repeat(row[far], many))
