@@ -21,7 +21,7 @@ PURE_POWER = 0.01
 """A `forcing_start` with which the forcing is a power of the clock from the first step on, to 1 % of the step."""
 _PER_FOLD = 24  # cells of the source per e-fold of the forcing clock
 _GAUSS = 0.5 * np.array([[1.0 - 3.0**-0.5], [1.0 + 3.0**-0.5]])  # places in a cell where its line meets the source
-_MANY = 600  # cells from which few terms per observation are quicker than all cells before it
+_MANY = 300  # cells from which few terms per observation, to some 1e-8, are quicker than all cells before it
 _START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
 _START_LAG = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.05, 0.02, 0.01)  # over the longest memory clock
 _START_Q_FORCING = (0.10, 0.20, 0.35, 0.55, 0.80, 1.2, 0.9, 0.6, 0.3)
