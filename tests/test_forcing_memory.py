@@ -180,6 +180,17 @@ def test_the_source_that_follows_the_forcing(q_f, c, q):
         assert loss[row] == pytest.approx(exact, rel=(2e-4 if c >= 1.0 else 2e-5) * q_f * (1.0 + q_f), abs=1e-10)
 
 
+@pytest.mark.parametrize("t", [1e3, 1e9, 1e15])
+@pytest.mark.parametrize("q", [0.3, 0.9, 1.5])
+def test_memory_of_a_constant_source_to_the_last_moment(t, q):
+    """The last e-fold of the clock holds all times at which a quick kernel matters."""
+    one = law("forcing-memory", lr_unit=1.0, batch_unit=1.0)
+    shape, c = Pieces(np.array([0.0, t]), np.array([1.0]), np.array([1.0])), 0.5
+    loss, _ = one.evaluate(np.array([0.0, 0.0, 0.5, 1.0, 0.0, c, q]), path_of_pieces(shape, np.array([t])))
+    exact = math.expm1((1.0 - q) * math.log1p(c * t)) / (c * (1.0 - q))
+    assert loss[0] == pytest.approx(exact, rel=1e-13)
+
+
 # --- gradient and options --------------------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from rfsim.surrogates.pieces import Pieces, pieces
 PURE_POWER = 0.01
 """A `forcing_start` with which the forcing is a power of the clock from the first step on, to 1 % of the step."""
 _PER_FOLD = 24  # cells of the source per e-fold of the forcing clock
+_CLOSE = 1e-12  # a cell does not end this close, relative, to an end of a piece, which is never moved
 _GAUSS = 0.5 * np.array([[1.0 - 3.0**-0.5], [1.0 + 3.0**-0.5]])  # places in a cell where its line meets the source
 _MANY = 300  # cells from which few terms per observation, to some 1e-8, are quicker than all cells before it
 _START_Q_MEMORY = (0.10, 0.35, 0.70, 0.95, 1.01, 1.5, 3.0, 8.0, 20.0)
@@ -250,8 +251,9 @@ def _path(
     marks = start * np.expm1(np.linspace(0.0, longest, folds))
     probe = np.linspace(0.0, shape.edges[-1], 4 * folds + 1)
     marks = np.interp(marks, to_forcing(probe), probe)
-    edges = np.union1d(shape.edges, marks)
-    edges = edges[np.concatenate([[True], np.diff(edges) > 1e-12 * edges[-1]])]
+    after = np.clip(np.searchsorted(shape.edges, marks), 1, len(shape.edges) - 1)
+    apart = np.minimum(np.abs(marks - shape.edges[after - 1]), np.abs(shape.edges[after] - marks))
+    edges = np.union1d(shape.edges, marks[(apart > _CLOSE * marks) & (marks < shape.edges[-1])])
     points = edges[:-1] + _GAUSS * np.diff(edges)
     which = np.clip(np.searchsorted(shape.edges, points[0], side="right") - 1, 0, len(shape.left) - 1)
     slope = ((shape.right - shape.left) / np.diff(shape.edges))[which]
