@@ -14,6 +14,18 @@ def as_fractions(values):
     return [Fraction(value) for value in values]
 
 
+# --- norms under weight decay ----------------------------------------------------------------------------------------
+
+
+def norms(lr, weight_decay, initial, update):
+    """Norm before every step, from n^2 <- (1 - lr weight_decay)^2 n^2 + (lr update)^2."""
+    square, found = initial**2, []
+    for rate in lr:
+        found.append(np.sqrt(square))
+        square = (1.0 - rate * weight_decay) ** 2 * square + (rate * update) ** 2
+    return np.array(found)
+
+
 # --- dynamics --------------------------------------------------------------------------------------------------------
 
 

@@ -161,6 +161,15 @@ def test_lines_through_short_steps_are_near_the_steps(name, c):
     np.testing.assert_allclose(loss, exact, rtol={0.05: 3e-6, 3.0: 1e-4, 300.0: 1e-3}[c])
 
 
+def following(tau, q_f, c, q, t):
+    """Integral of (tau + u)^(-q_F) (1 + c (t - u))^(-q) from 0 to t by adaptive integration."""
+    marks = [0.0, *np.geomspace(1e-2 * tau, t, 16), *(t - np.geomspace(1e-5, t, 16))]
+    return math.fsum(
+        quad(lambda u: (tau + u) ** -q_f * (1.0 + c * (t - u)) ** -q, a, b, epsabs=0.0, epsrel=1e-11)[0]
+        for a, b in itertools.pairwise(sorted({min(max(m, 0.0), t) for m in marks}))
+    )
+
+
 @pytest.mark.parametrize("q_f", [0.02, 0.45, 1.0, 3.0, 8.0])
 @pytest.mark.parametrize(("c", "q"), [(1e-5, 0.9), (1e-3, 1.0), (1.0, 0.3), (1.0, 3.0), (1e3, 1.2)])
 def test_the_source_that_follows_the_forcing(q_f, c, q):
@@ -170,12 +179,7 @@ def test_the_source_that_follows_the_forcing(q_f, c, q):
     at = np.array([0.3, 30.0, 1e3, 1e4])
     loss, _ = one.evaluate(np.array([0.0, 0.0, q_f, 0.0, 1.0, c, q]), path_of_pieces(shape, at))
     for row, t in enumerate(at):
-        marks = [0.0, *np.geomspace(1e-2, t, 12), *(t - np.geomspace(1e-5, t, 16))]
-        marks = sorted({min(max(m, 0.0), t) for m in marks})
-        exact = math.fsum(
-            quad(lambda u, t=t: (1.0 + u) ** -q_f * (1.0 + c * (t - u)) ** -q, a, b, epsabs=0.0, epsrel=1e-11)[0]
-            for a, b in itertools.pairwise(marks)
-        )
+        exact = following(1.0, q_f, c, q, t)
         # lines over a 24th of an e-fold: worst for a kernel that sees one place of its cell
         assert loss[row] == pytest.approx(exact, rel=(2e-4 if c >= 1.0 else 2e-5) * q_f * (1.0 + q_f), abs=1e-10)
 
@@ -299,12 +303,7 @@ def test_a_source_that_is_a_power_from_the_first_step_on(q_f, c, q):
     values = np.array([0.0, 0.0, q_f, 0.0, 1.0, c, q])
     loss, _ = one.evaluate(values, one.prepare(run(at, np.ones(4), constant(n, 1.0, 1.0))))
     for row, t in enumerate(at.tolist()):
-        marks = [0.0, *np.geomspace(1e-4, t, 16), *(t - np.geomspace(1e-5, t, 16))]
-        marks = sorted({min(max(m, 0.0), t) for m in marks})
-        exact = math.fsum(
-            quad(lambda u, t=t: (0.01 + u) ** -q_f * (1.0 + c * (t - u)) ** -q, a, b, epsabs=0.0, epsrel=1e-11)[0]
-            for a, b in itertools.pairwise(marks)
-        )
+        exact = following(0.01, q_f, c, q, t)
         assert loss[row] == pytest.approx(exact, rel=(2e-4 if c >= 1.0 else 2e-5) * q_f * (1.0 + q_f), abs=1e-10)
 
 

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,14 +14,6 @@ from rfsim.logs.norms import backward, forward
 from rfsim.schedules import constant
 
 
-def literal(lr, decay, initial, update):
-    square, norms = initial**2, []
-    for rate in lr:
-        norms.append(np.sqrt(square))
-        square = (1.0 - rate * decay) ** 2 * square + (rate * update) ** 2
-    return np.array(norms)
-
-
 @given(
     lr=st.lists(st.floats(0.0, 0.5), min_size=1, max_size=60),
     decay=st.floats(0.0, 1.9),
@@ -29,13 +22,13 @@ def literal(lr, decay, initial, update):
 )
 def test_is_the_recursion(lr, decay, initial, update):
     found = weight_decay_norm(np.array(lr), decay, initial=initial, update=update)
-    np.testing.assert_allclose(found, literal(lr, decay, initial, update), rtol=1e-11)
+    np.testing.assert_allclose(found, oracles.norms(lr, decay, initial, update), rtol=1e-11)
 
 
 def test_long_runs_keep_their_digits():
     lr = 0.01 * (1.0 + np.cos(np.linspace(0.0, 60.0, 100_000)))  # some 2,000 e-folds of decay
     found = weight_decay_norm(lr, 1.0)
-    np.testing.assert_allclose(found, literal(lr, 1.0, 0.02, 1.0), rtol=1e-11)
+    np.testing.assert_allclose(found, oracles.norms(lr, 1.0, 0.02, 1.0), rtol=1e-11)
 
 
 def test_settles_where_decay_balances_updates():
@@ -63,7 +56,7 @@ def test_recursions_forward_and_backward(factor, seed):
 def test_a_run_takes_norms_or_a_model_of_them():
     schedule = constant(9, 0.1, 1.0)
     modelled = run([3, 9], [2.0, 1.0], schedule, norm=NormModel(2.0, 0.5, 0.7))
-    np.testing.assert_allclose(modelled.norm, literal([0.1] * 9, 2.0, 0.5, 0.7), rtol=1e-12)
+    np.testing.assert_allclose(modelled.norm, oracles.norms([0.1] * 9, 2.0, 0.5, 0.7), rtol=1e-12)
     assert modelled.norm_model == NormModel(2.0, 0.5, 0.7)
     assert modelled.part(1, 3).norm_model == modelled.norm_model
     measured = modelled.with_norm(np.arange(1.0, 10.0))
@@ -108,7 +101,7 @@ def write(path, config):
 def test_reader_models_norms_from_the_configuration(tmp_path):
     path = write(tmp_path / "log.json", {"weight_decay": 0.1, "init_std": 0.05})
     found = read_run(path, norm="weight-decay")
-    np.testing.assert_allclose(found.norm, literal(np.asarray(found.schedule.lr), 0.1, 0.05, 1.0), rtol=1e-12)
+    np.testing.assert_allclose(found.norm, oracles.norms(np.asarray(found.schedule.lr), 0.1, 0.05, 1.0), rtol=1e-12)
     assert any("modelled, not measured" in line and "init_std 0.05" in line for line in found.findings)
     assert found.norm_model == NormModel(0.1, 0.05)
     assert read_run(path).norm is None
@@ -119,7 +112,7 @@ def test_a_resumed_run_has_the_norms_of_all_its_steps(tmp_path):
     path = write(tmp_path / "log.json", {"weight_decay": 0.1, "init_std": 0.05})
     parent = run(np.arange(100.0, 600.0, 100.0), np.ones(5), constant(500, 2e-3, 1.0), norm=np.ones(500))
     whole = read_run(path, norm="weight-decay", parents=[parent])
-    np.testing.assert_allclose(whole.norm, literal(np.asarray(whole.schedule.lr), 0.1, 0.05, 1.0), rtol=1e-12)
+    np.testing.assert_allclose(whole.norm, oracles.norms(np.asarray(whole.schedule.lr), 0.1, 0.05, 1.0), rtol=1e-12)
     assert whole.norm_model == NormModel(0.1, 0.05)
 
 

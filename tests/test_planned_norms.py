@@ -6,6 +6,7 @@ import json
 import warnings
 
 import numpy as np
+import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,11 +34,7 @@ FORCING = (
 
 
 def literal_norms(lr, model):
-    square, norms = model.initial**2, []
-    for rate in lr:
-        norms.append(np.sqrt(square))
-        square = (1.0 - rate * model.weight_decay) ** 2 * square + (rate * model.update) ** 2
-    return np.array(norms)
+    return oracles.norms(lr, model.weight_decay, model.initial, model.update)
 
 
 def loss_of(one, values, lr, model=MODEL):

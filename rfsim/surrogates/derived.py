@@ -89,7 +89,10 @@ def estimates(law: Law[Any], values: np.ndarray, found: Spread, samples: np.ndar
 
 
 def criteria(residuals: np.ndarray, free: int) -> Criteria:
-    """AIC and BIC of log residuals (n,) with `free` parameters; minus infinity for a law through all rows."""
+    """AIC and BIC of log residuals (n,) with `free` parameters; minus infinity for a law through all rows.
+
+    Source: theory, section 7.6.
+    """
     count, square = len(residuals), float(residuals @ residuals)
     fitted = count * np.log(square / count) if square > 0.0 else -np.inf
     return Criteria(float(fitted + 2.0 * free), float(fitted + free * np.log(count)))

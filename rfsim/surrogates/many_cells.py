@@ -183,7 +183,7 @@ def _add(
     twice: np.ndarray,
     lines: list[tuple[np.ndarray, np.ndarray, np.ndarray]],
 ) -> None:
-    """Add to (m, k) the integrals of k lines over the cells nearby: by parts, from K1 and K2 at both ends."""
+    """Add to (m, k) the integrals of the first k lines over the cells nearby: by parts, from K1 and K2 at both ends."""
     at_begin, at_end = once[near.begin], once[near.end]
     bent = twice[near.begin] - twice[near.end]
     for column, (left, right, slope) in zip(total.T, lines, strict=False):

@@ -194,7 +194,12 @@ class FitResult:
         return replace(self, samples=samples)
 
     def with_alternatives(self, *, progress: Callable[[int, int], None] | None = None) -> "FitResult":
-        """The result with other forms of the law fitted to the same rows: see `alternatives.fitted_forms`."""
+        """The result with other forms of the law fitted to the same rows: see `alternatives.fitted_forms`.
+
+        Raises
+        ------
+        InputError : for a result that was read from a file, or whose parameters were all given.
+        """
         data, rows = self._rows("other forms"), [run.step for run in self.runs]
         assert self.sources is not None
         forms = fitted_forms(self.law, self.values, self.fixed, data, self.sources, rows, self.huber, progress=progress)
